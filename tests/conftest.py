@@ -17,7 +17,7 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
 from tsnrepro.config import EmulatedSettings
 from tsnrepro.testbeds.emulated import testbed as emulated
-from tsnrepro.testbeds.lock import TestbedLock
+from tsnrepro.testbeds.hosts.lease import TestbedLock
 
 LOCK_PATIENCE_SECONDS = 120
 ETH_P_ALL = 0x0003
@@ -123,7 +123,7 @@ def _namespaces_required() -> bool:
 def _require_namespaces(session: pytest.Session) -> None:
     """Skip a test where this machine cannot run it; fail where it is expected to."""
     if not hasattr(session, "lacks_for_namespaces"):
-        session.lacks_for_namespaces = emulated.missing()
+        session.lacks_for_namespaces = emulated.missing_requirements()
     if lacks := session.lacks_for_namespaces:
         sentence = f"this machine lacks {', '.join(lacks)} for the emulated testbed"
         if _namespaces_required():

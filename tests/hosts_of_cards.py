@@ -7,9 +7,9 @@ import json
 import shlex
 
 from tsnrepro.native.streams.command import READY
-from tsnrepro.testbeds.host import Completed
+from tsnrepro.testbeds.hosts import programs
+from tsnrepro.testbeds.hosts.host import Completed
 from tsnrepro.testbeds.jobs import sessions
-from tsnrepro.testbeds.rack import programs
 
 CARD = "enp3s0"
 # As ethtool prints igb's and igc's; from 6.13 on the clock goes by another name.

@@ -14,9 +14,9 @@ from copy import deepcopy
 from pathlib import Path
 
 from tsnrepro.experiments.shaping import board_queues
-from tsnrepro.testbeds.host import Completed
+from tsnrepro.testbeds.hosts import programs
+from tsnrepro.testbeds.hosts.host import Completed
 from tsnrepro.testbeds.jobs import sessions
-from tsnrepro.testbeds.rack import programs
 
 PORTS = ("eth0", "eth1", "eth2", "eth3")
 _US, _S = 1_000, 1_000_000_000

@@ -83,13 +83,14 @@ def test_a_rack_is_never_taken_unasked(monkeypatch):
 
 def test_what_a_rack_can_measure_follows_from_its_switches():
     skipped = plan(Selection(testbed="d10-example", campaign="quick")).skipped
-    assert skipped["streams"] == "sw1 and sw2 cannot tell several streams apart"
+    assert skipped["streams"] == "sw1 and sw2 cannot distinguish several streams"
     assert skipped["traffic"] == skipped["streams"]
     assert "counters, which sw1 and sw2 lack" in skipped["capture"]
     assert not {"loss", "rfc2544"} & skipped.keys()
     one = parse(RackSettings, changed("hosts", "sw1", to=COMPUTER), "a file")
     assert (
-        unsupported_reason(experiments()["streams"], one) == "sw2 cannot tell several streams apart"
+        unsupported_reason(experiments()["streams"], one)
+        == "sw2 cannot distinguish several streams"
     )
     both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
     computers = parse(RackSettings, both, "a file")
@@ -109,7 +110,7 @@ def test_trials_that_a_rack_cannot_measure_are_left_out_with_the_reason(monkeypa
     assert named["sw2"] == ["restart-sw2-control", "restart-sw2-frer"]
     assert "restart-sw1-frer" in named["sw1"]
     assert "lossy-frer" in named["sw1 and sw2"]
-    cables = [labels for reason, labels in reasons.items() if "as it is cabled" in reason]
+    cables = [labels for reason, labels in reasons.items() if "cannot be changed" in reason]
     assert {label for labels in cables for label in labels} == {
         *("three-paths-control", "three-paths-frer", "delay-1ms-control", "delay-1ms-frer"),
         *("delay-10ms-control", "delay-10ms-frer"),

@@ -19,15 +19,15 @@ from tsnrepro.config.gates import GateControlList
 from tsnrepro.experiments.shaping import board_queues
 from tsnrepro.experiments.shaping import dry_run as told
 from tsnrepro.runner.plan import planned_and_left_out
+from tsnrepro.testbeds.hosts import programs
+from tsnrepro.testbeds.hosts.aliases import AliasedHost
+from tsnrepro.testbeds.hosts.rollback import Journal
+from tsnrepro.testbeds.hosts.shell import Shell
 from tsnrepro.testbeds.jobs.job import CabledSwitch
 from tsnrepro.testbeds.jobs.sessions import SessionJobs
-from tsnrepro.testbeds.nic_pair.hosts import Pair, clocks_of
+from tsnrepro.testbeds.nic_pair.hosts import NicPairHosts, ptp_ports
 from tsnrepro.testbeds.nic_pair.inline_switch import InlineSwitch
-from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed
-from tsnrepro.testbeds.rack import programs
-from tsnrepro.testbeds.rack.host import RackHost
-from tsnrepro.testbeds.rack.journal import Journal
-from tsnrepro.testbeds.rack.shell import Shell
+from tsnrepro.testbeds.nic_pair.testbed import NicPairTestbed
 
 NAME = "lan966x-example"
 BOARD = CabledSwitch("sw", {"talker": "eth1", "loader": "eth2", "listener": "eth0"}, 10)
@@ -168,16 +168,16 @@ def test_a_mode_is_set_whatever_stood_there_before(tmp_path):
 
 def run(rack, settings, mode):
     """Run a trial's job, after the campaign has set the hosts up; return what hosts were told."""
-    pair = Pair(settings, None)
+    pair = NicPairHosts(settings, None)
     saved = pair.save()
-    pair.refuse(saved)
-    pair.parts["sw"].prepare()
-    testbed = CardsTestbed(settings, NAME)
+    pair.check(saved)
+    pair.drivers["sw"].prepare()
+    testbed = NicPairTestbed(settings, NAME)
     trial = told.trial_of(campaigns.campaign("documents"), "documents", mode, kind="bridge")
     job = told.job_for(trial, testbed)
     noted = rack["sw"].noted
     noted.clear()
-    hosts = {role: RackHost(host, {}, programs.on_host()) for role, host in rack.items()}
+    hosts = {role: AliasedHost(host, {}, programs.on_host()) for role, host in rack.items()}
     SessionJobs(hosts).run(job)
     return job, list(noted)
 
@@ -232,7 +232,7 @@ def test_a_dry_run_prints_what_a_trial_runs_and_changes_nothing(rack, settings, 
 
 
 def test_the_boards_clock_is_kept_with_the_others(settings):
-    assert clocks_of(settings) == {
+    assert ptp_ports(settings) == {
         "talker": ["enp3s0"],
         "sw": ["eth1", "eth0"],
         "listener": ["enp3s0"],
@@ -298,8 +298,8 @@ def test_a_board_is_as_before_whichever_command_a_kill_follows(tmp_path, setting
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("tc qdisc add dev eth0 root handle 1: mqprio", "eth0 has queues of somebody's: mqprio"),
-        ("ip link add name br0 type bridge", "there is a device br0 already"),
+        ("tc qdisc add dev eth0 root handle 1: mqprio", "eth0 has configured queues: mqprio"),
+        ("ip link add name br0 type bridge", "device br0 already exists"),
     ],
 )
 def test_a_board_in_use_is_refused(tmp_path, settings, words, said):
@@ -307,7 +307,7 @@ def test_a_board_in_use_is_refused(tmp_path, settings, words, said):
     board.run(words.split()).check()
     driver = between(board, settings)
     with pytest.raises(TestbedError, match=said):
-        driver.refuse(driver.save())
+        driver.check(driver.save())
 
 
 def test_a_port_of_another_bridge_is_refused(tmp_path, settings):
@@ -316,7 +316,7 @@ def test_a_port_of_another_bridge_is_refused(tmp_path, settings):
         board.run(words.split()).check()
     driver = between(board, settings)
     with pytest.raises(TestbedError, match="eth2 is a port of br9"):
-        driver.refuse(driver.save())
+        driver.check(driver.save())
 
 
 # --- which trials, and settings ---------------------------------------------------------------

@@ -26,7 +26,7 @@ from tsnrepro.experiments.rfc2544.settings import (
 from tsnrepro.native.streams.log import LISTENER_DTYPE
 from tsnrepro.runner.load import LoadOutcome
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure
 
 LINE = 1e9 / (8 * 1538)
 
@@ -141,7 +141,7 @@ def test_fifty_searches_of_two_seconds_are_compliant():
     assert back_to_back.search(found, BackToBackSettings(), 0.5 * LINE).compliant
 
 
-def arrivals_file(numbers, sent_s):
+def arrivals_of(numbers, sent_s):
     records = np.zeros(len(numbers), LISTENER_DTYPE)
     records["sequence"], records["sent_ns"] = numbers, np.round(np.asarray(sent_s) * 1e9)
     return records
@@ -159,9 +159,7 @@ def stepping(stepped_s, lost_s):
             ]
         )
         lost = np.searchsorted(sent_s, lost_s)
-        arrivals = arrivals_file(
-            np.delete(np.arange(load.datagrams), lost), np.delete(sent_s, lost)
-        )
+        arrivals = arrivals_of(np.delete(np.arange(load.datagrams), lost), np.delete(sent_s, lost))
         arrived = len(arrivals)
         return LoadOutcome(load.datagrams, arrived, arrived, sent_s[-1], arrivals=arrivals)
 
@@ -267,7 +265,7 @@ def test_recovery_without_times_is_refused():
 def test_sending_times_of_lost_are_those_of_a_steady_talker(offered, data):
     kept = data.draw(st.sets(st.integers(0, offered - 1), min_size=2))
     order = data.draw(st.permutations(sorted(kept)))
-    arrivals = arrivals_file(order, [5 + 0.001 * n for n in order])
+    arrivals = arrivals_of(order, [5 + 0.001 * n for n in order])
     found = LoadOutcome(
         offered, len(kept), len(kept), 1.0, arrivals=arrivals
     ).sending_times_of_lost()
@@ -277,13 +275,9 @@ def test_sending_times_of_lost_are_those_of_a_steady_talker(offered, data):
 
 def test_sending_times_need_two_datagrams():
     with pytest.raises(ValueError, match="1 datagrams arrived"):
-        LoadOutcome(
-            5, 2, 1, 1.0, arrivals=arrivals_file([3, 3], [0.1, 0.1])
-        ).sending_times_of_lost()
+        LoadOutcome(5, 2, 1, 1.0, arrivals=arrivals_of([3, 3], [0.1, 0.1])).sending_times_of_lost()
     with pytest.raises(ValueError, match="of 5 sent"):
-        LoadOutcome(
-            5, 2, 2, 1.0, arrivals=arrivals_file([3, 7], [0.1, 0.2])
-        ).sending_times_of_lost()
+        LoadOutcome(5, 2, 2, 1.0, arrivals=arrivals_of([3, 7], [0.1, 0.2])).sending_times_of_lost()
 
 
 def test_the_whole_round_trip_is_twice_the_half():

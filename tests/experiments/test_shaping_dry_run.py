@@ -11,11 +11,12 @@ from tsnrepro.common.repository import root
 from tsnrepro.config import files as campaigns
 from tsnrepro.config import load_testbed
 from tsnrepro.experiments.shaping import dry_run as told
+from tsnrepro.testbeds import commands
+from tsnrepro.testbeds.hosts import programs
+from tsnrepro.testbeds.hosts.aliases import AliasedHost
 from tsnrepro.testbeds.jobs.sessions import SessionJobs
-from tsnrepro.testbeds.nic_pair.hosts import Pair
-from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed
-from tsnrepro.testbeds.rack import actions, programs
-from tsnrepro.testbeds.rack.host import RackHost
+from tsnrepro.testbeds.nic_pair.hosts import NicPairHosts
+from tsnrepro.testbeds.nic_pair.testbed import NicPairTestbed
 
 NAME = "i210-example"
 ROLES = ("talker", "listener")
@@ -64,12 +65,12 @@ def test_what_is_told_is_what_a_trial_runs(hosts, settings, capsys, mode, campai
     asked = [line.partition("# ")[2] for line in noted]
     assert all(line.startswith(LOOKS) for line in asked), "a dry run changed a host"
 
-    testbed = CardsTestbed(settings, NAME)
+    testbed = NicPairTestbed(settings, NAME)
     trial = told.trial_of(campaigns.campaign(campaign), campaign, mode)
     job = told.job_for(trial, testbed)
     noted.clear()
     on_host = programs.on_host()
-    SessionJobs({role: RackHost(host, {}, on_host) for role, host in made.items()}).run(job)
+    SessionJobs({role: AliasedHost(host, {}, on_host) for role, host in made.items()}).run(job)
     last = job.commands()[-1]
     # Read before and after: what comes behind the second reading gives back.
     end = len(noted) - noted[::-1].index(f"{last.host}# {shlex.join(last.argv)}")
@@ -132,17 +133,19 @@ def test_a_mode_that_the_campaign_has_not_is_refused(settings):
 
 
 def test_two_cards_are_not_set_up_by_hand():
-    with pytest.raises(ConfigurationError, match="each trial sets two cards up"):
-        actions.configure(NAME, "tas", dry_run=False)
+    with pytest.raises(ConfigurationError, match="each trial configures a NIC pair"):
+        commands.configure(NAME, "tas", dry_run=False)
 
 
 def test_a_rack_has_no_mode_of_shaping():
-    with pytest.raises(ConfigurationError, match="set up as control or frer, not as tas"):
-        actions.configure("d10-example", "tas", dry_run=True)
+    with pytest.raises(ConfigurationError, match="configurations control and frer, not tas"):
+        commands.configure("d10-example", "tas", dry_run=True)
 
 
 def test_a_card_in_use_is_refused_before_anything_is_told(hosts, settings, capsys, monkeypatch):
-    monkeypatch.setattr(Pair, "refuse", lambda *_: (_ for _ in ()).throw(TestbedError("in use")))
+    monkeypatch.setattr(
+        NicPairHosts, "check", lambda *_: (_ for _ in ()).throw(TestbedError("in use"))
+    )
     with pytest.raises(TestbedError, match="in use"):
         told.print_dry_run(NAME, settings, "tas", "quick")
     assert "taprio" not in capsys.readouterr().out

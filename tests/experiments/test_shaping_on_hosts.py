@@ -18,11 +18,11 @@ from tsnrepro.experiments.shaping.phase import Gate, adherence
 from tsnrepro.experiments.shaping.plan import Factors, plan
 from tsnrepro.experiments.shaping.settings import MODES_OF
 from tsnrepro.runner.testbed import open_for
-from tsnrepro.testbeds.guest import requirements
+from tsnrepro.testbeds.emulated import local_jobs
+from tsnrepro.testbeds.emulated.local_jobs import LocalJobs
+from tsnrepro.testbeds.guest import testbed as guest_testbed
 from tsnrepro.testbeds.guest.testbed import GuestTestbed
-from tsnrepro.testbeds.jobs import local
 from tsnrepro.testbeds.jobs.job import Pause, Step, Stop
-from tsnrepro.testbeds.jobs.local import LocalJobs
 
 
 def shape(settings, mode):
@@ -205,7 +205,7 @@ PATIENCE_SECONDS = 240
 
 @pytest.fixture
 def guest():
-    if lacks := requirements.missing():
+    if lacks := guest_testbed.missing_requirements():
         pytest.skip(f"this machine lacks {', '.join(lacks)} for the guest testbed")
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
@@ -326,12 +326,12 @@ def test_the_software_bridge_has_the_guests_conditions(name):
 
 
 def test_a_kernel_without_the_queues_is_refused_in_one_sentence(monkeypatch):
-    monkeypatch.setattr(local, "lacking_qdiscs", lambda: ["taprio", "cbs"])
-    monkeypatch.setattr(local.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(local_jobs, "missing_qdiscs", lambda: ["taprio", "cbs"])
+    monkeypatch.setattr(local_jobs.os, "geteuid", lambda: 0)
     with pytest.raises(TestbedError, match=r"lacks taprio, cbs .*--config testbed=guest") as error:
-        local.refuse_without(("taprio", "cbs", "etf"))
+        local_jobs.check_requirements(("taprio", "cbs", "etf"))
     assert "\n" not in str(error.value)
-    local.refuse_without(("etf",))
+    local_jobs.check_requirements(("etf",))
 
 
 # --- the software bridge ------------------------------------------------------------------------
@@ -440,13 +440,13 @@ def test_a_campaign_of_the_software_bridge_needs_nothing_of_the_kernel():
     settings = campaigns.campaign("bridge")
     opened = open_for("shaping", "emulated", settings, "the test suite")
     assert isinstance(opened, LocalJobs)
-    assert not opened._needs
+    assert not opened._qdiscs
     kernels = [part("bridge", testbeds={"emulated": {}})]
     settings = settings.model_copy(
         update={"shaping": settings.shaping.model_copy(update={"parts": kernels})}
     )
     opened = open_for("shaping", "emulated", settings, "the test suite")
-    assert "taprio" in opened._needs
+    assert "taprio" in opened._qdiscs
 
 
 @pytest.mark.namespaces

@@ -10,8 +10,8 @@ from shaping_parts import measured_on_hosts, part
 from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE, LOG, decompress, latency_us
 from tsnrepro.experiments.shaping.toggles import GatePhase, phases_between, phases_of
+from tsnrepro.testbeds.emulated.local_jobs import LocalJobs
 from tsnrepro.testbeds.jobs.job import Pause, Step, Stop
-from tsnrepro.testbeds.jobs.local import LocalJobs
 
 
 def toggled(**changes):

@@ -9,8 +9,8 @@ import pytest
 from drops_of_the_agent import drops_of_the_agent
 
 from tsnrepro.records.accounting import Accounting, account
-from tsnrepro.tools.counters import Snapshot
 from tsnrepro.tools.frerctl import Drops, StreamFilter
+from tsnrepro.tools.snapshot import Snapshot
 
 PORT = 9000
 STREAM = StreamFilter("udp", PORT)

@@ -6,8 +6,9 @@ import pytest
 
 from tsnrepro.records.accounting import BEHIND_CARD, SOCKET_BUFFER, TALKER_SOCKET
 from tsnrepro.records.accounting_separate import account_separate_hosts
-from tsnrepro.tools import kernel
-from tsnrepro.tools.counters import Snapshot, read_host
+from tsnrepro.tools import host_counters
+from tsnrepro.tools.host_counters import read_host
+from tsnrepro.tools.snapshot import Snapshot
 
 PORTS = {"talker": ("eth0",), "listener": ("eth0",), "sw1": ("p0", "m0", "m1")}
 PORTS["sw2"] = PORTS["sw1"]
@@ -49,7 +50,7 @@ def printed(host: str, counts: dict, dropped: dict, stack: dict, cards: dict) ->
         lines.append(f"{prefix}: {' '.join(name.removeprefix(prefix) for name in names)}")
         lines.append(f"{prefix}: {' '.join(str(values[name]) for name in names)}")
     parts = [json.dumps(station), json.dumps(queues), json.dumps(links), "\n".join(lines)]
-    return kernel.SEPARATOR.join(parts)
+    return host_counters.SEPARATOR.join(parts)
 
 
 def snapshot(counts=None, dropped=None, stack=None, cards=None) -> Snapshot:

@@ -87,7 +87,7 @@ def named_programs(tree: ast.AST) -> Iterator[str]:
                 yield word
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
             names = {getattr(target, "id", "") for target in node.targets}
-            if names & {"PROGRAMS", "FETCHERS", "DAEMONS"}:
+            if names & {"PROGRAMS", "FETCH_PROGRAMS", "DAEMONS"}:
                 yield from filter(None, map(literal, node.value.elts))
 
 

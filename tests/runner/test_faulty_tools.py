@@ -21,11 +21,11 @@ DEADLINE_SECONDS = 3
 # What happens to the client, and what the record of the trial has to say of it.
 FAULTS = {
     "is missing": ("exec /no/such/iperf3", "exit status 127"),
-    "crashes": ("kill -SEGV $$", "a signal ended it"),
-    "hangs": ("exec sleep 600", "its deadline passed"),
-    "floods": ("exec yes", "it printed more than"),
+    "crashes": ("kill -SEGV $$", "terminated by a signal"),
+    "hangs": ("exec sleep 600", "deadline exceeded"),
+    "floods": ("exec yes", "output exceeds"),
     "says nothing": ("exit 0", "no JSON"),
-    "stops in the midst of its JSON": ('"$@" | head -c 700', "broken JSON"),
+    "stops in the midst of its JSON": ('"$@" | head -c 700', "damaged JSON"),
     "sent less than nothing": (
         """ "$@" | sed -E 's/"packets":[[:space:]]+/"packets": -/' """,
         "datagrams sent is -",

@@ -1,25 +1,25 @@
-"""A host under examination that prints what a test says: nothing runs anywhere."""
+"""A host under examination whose commands print what a test provides."""
 
 from types import SimpleNamespace
 
 from tsnrepro.common.errors import TestbedError
-from tsnrepro.testbeds.host import Completed
-from tsnrepro.testbeds.rack.findings import ExaminedHost
+from tsnrepro.testbeds.doctor.findings import ExaminedHost
+from tsnrepro.testbeds.hosts.host import Completed
 
 
 class PrintingShell:
-    """A host's shell by what its commands print; one without an entry fails, as a missing tool's.
+    """A shell whose commands print given outputs; a command without one fails, as if missing.
 
-    A list is printed an entry a call, as counters that grow.
+    A list has one output per call, as for increasing counters.
     """
 
     def __init__(self, name, prints):
         self.name, self._prints = name, prints
-        self.asked = []
+        self.commands = []
 
-    def ask(self, argv):
+    def query(self, argv):
         line = " ".join(argv)
-        self.asked.append(line)
+        self.commands.append(line)
         text = self._prints.get(line)
         if isinstance(text, list):
             text = text.pop(0)
@@ -28,20 +28,20 @@ class PrintingShell:
         )
 
     def read(self, argv):
-        done = self.ask(argv)
-        if done.exit_status:
+        completed = self.query(argv)
+        if completed.exit_status:
             raise TestbedError("failed", " ".join(argv))
-        return done.stdout
+        return completed.stdout
 
 
 def examined(settings, role, devices, prints):
-    """Return a host of a rack, or of a pair, whose shell prints what is given."""
+    """Return a host of a rack or NIC pair whose shell prints given outputs."""
     shell = PrintingShell(role, prints)
-    part = SimpleNamespace(devices=devices)
-    rack = SimpleNamespace(settings=settings, shells={role: shell}, parts={role: part})
-    return ExaminedHost(rack, role)
+    driver = SimpleNamespace(devices=devices)
+    testbed = SimpleNamespace(settings=settings, shells={role: shell}, drivers={role: driver})
+    return ExaminedHost(testbed, role)
 
 
 def found(check, host):
-    """Return what a check finds, by what was looked at."""
+    """Return the findings of a check by their names."""
     return {finding.check: finding for finding in check(host)}

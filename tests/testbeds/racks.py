@@ -20,9 +20,8 @@ import yaml
 from tsnrepro.config import NicPairSettings, RackSettings, parse
 from tsnrepro.native import frer
 from tsnrepro.native.programs import SOURCES
-from tsnrepro.testbeds.emulated.namespace import NamespaceHost
-from tsnrepro.testbeds.emulated.requirements import SSHD
-from tsnrepro.testbeds.rack.testbed import HardwareTestbed
+from tsnrepro.testbeds.emulated.namespace import SSHD, NamespaceHost
+from tsnrepro.testbeds.rack.testbed import RackTestbed
 
 SYSTEM = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHELL = Path(__file__).with_name("lan966x_shell.py")
@@ -226,10 +225,10 @@ class Rack:
             space.close()
 
     @contextmanager
-    def up(self, name: str, **changes) -> Iterator[HardwareTestbed]:
+    def up(self, name: str, **changes) -> Iterator[RackTestbed]:
         """Bring the testbed up, and see that all hosts are as before when it has ended."""
         before = fingerprint(self)
-        with HardwareTestbed(self.settings(**changes), name, "a test", self.folder) as testbed:
+        with RackTestbed(self.settings(**changes), name, "a test", self.folder) as testbed:
             yield testbed
         assert fingerprint(self) == before
 

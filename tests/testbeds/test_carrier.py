@@ -10,8 +10,9 @@ from examined import PrintingShell
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
 from tsnrepro.config import load_testbed
-from tsnrepro.testbeds.rack import carrier, ports, testbed
-from tsnrepro.testbeds.rack.testbed import HardwareTestbed
+from tsnrepro.testbeds.hosts import ports, remote
+from tsnrepro.testbeds.rack import testbed
+from tsnrepro.testbeds.rack.testbed import RackTestbed
 
 DEVICES = {"talker": {"eth0": "enp2s0"}, "sw1": {"p0": "eth4", "m0": "eth1", "m1": "eth2"}}
 
@@ -35,7 +36,7 @@ class Links:
     def __init__(self, clock, up_from):
         self._clock, self._up_from = clock, up_from
 
-    def ask_all(self, commands):
+    def query_all(self, commands):
         return [self._carrier(argv[1].split("/")[4]) for argv in commands]
 
     def _carrier(self, device):
@@ -48,13 +49,13 @@ class Links:
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock()
-    monkeypatch.setattr(carrier, "time", made)
+    monkeypatch.setattr(remote, "time", made)
     return made
 
 
 def waited(clock, **up_from):
     shells = {role: Links(clock, up_from) for role in DEVICES}
-    carrier.wait_for_links(shells, DEVICES)
+    remote.wait_for_links(shells, DEVICES)
     return clock.now
 
 
@@ -75,16 +76,16 @@ def test_links_that_stay_down_are_named_all(clock):
 
 def test_a_rack_waits_after_it_is_set_up_and_before_it_measures(monkeypatch):
     done = []
-    part = SimpleNamespace(devices={"eth0": "enp2s0"})
+    driver = SimpleNamespace(devices={"eth0": "enp2s0"})
     rack = SimpleNamespace(
-        **{"parts": {"talker": part}, "shells": {"talker": None}},
+        **{"drivers": {"talker": driver}, "shells": {"talker": None}},
         **{"connections": {"talker": SimpleNamespace(name="talker")}},
         prepare=lambda: done.append("prepared"),
     )
-    monkeypatch.setattr(testbed, "HostLease", lambda *_, **__: nullcontext(rack))
+    monkeypatch.setattr(testbed, "LeasedHosts", lambda *_, **__: nullcontext(rack))
     monkeypatch.setattr(testbed, "wait_for_links", lambda *asked: done.append(asked[1]))
     settings = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
-    with HardwareTestbed(settings, "a-rack"):
+    with RackTestbed(settings, "a-rack"):
         done.append("measures")
     assert done == ["prepared", {"talker": {"eth0": "enp2s0"}}, "measures"]
 
@@ -100,7 +101,7 @@ class WithoutIpv6(PrintingShell):
         super().__init__("sw1", {"ip -j -d link show": json.dumps([link])})
         self.changed = []
 
-    def ask_all(self, commands):
+    def query_all(self, commands):
         return [self._ended(" ".join(argv)) for argv in commands]
 
     def _ended(self, line):

@@ -11,11 +11,11 @@ from tsnrepro.common.repository import root
 from tsnrepro.config.files import campaign
 from tsnrepro.config.registry import experiment
 from tsnrepro.testbeds import choose
-from tsnrepro.testbeds.emulated import requirements
+from tsnrepro.testbeds.emulated import namespace
 
 
 def test_without_root_the_model_is_chosen_and_the_reason_says_why(monkeypatch):
-    monkeypatch.setattr(requirements.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(namespace.os, "geteuid", lambda: 1000)
     choose.missing_on_machine.cache_clear()
     name, reason = choose.choose(experiment("loss"))
     choose.missing_on_machine.cache_clear()
@@ -31,7 +31,7 @@ def test_an_experiment_without_a_testbed_has_a_reason(monkeypatch):
 
 def test_a_campaign_of_the_software_bridge_asks_nothing_of_the_kernel(monkeypatch):
     monkeypatch.setattr(choose, "missing_on_machine", lambda kind: [])
-    monkeypatch.setattr("tsnrepro.testbeds.guest.requirements.lacking_qdiscs", lambda: ["taprio"])
+    monkeypatch.setattr("tsnrepro.testbeds.choose.missing_qdiscs", lambda: ["taprio"])
     shaping = experiment("shaping")
     assert choose.choose(shaping) == (
         "guest",
@@ -41,11 +41,11 @@ def test_a_campaign_of_the_software_bridge_asks_nothing_of_the_kernel(monkeypatc
 
 
 def test_a_missing_tool_is_named(monkeypatch):
-    monkeypatch.setattr(requirements.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(requirements.shutil, "which", lambda name, path: None)
-    lacks = requirements.missing()
-    assert "the program iperf3" in lacks
-    assert "the program clang" in lacks
+    monkeypatch.setattr(namespace.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(namespace.shutil, "which", lambda name, path: None)
+    missing = namespace.missing_requirements()
+    assert "the program iperf3" in missing
+    assert "the program clang" in missing
 
 
 def test_an_unknown_testbed_is_refused_with_the_known_ones():

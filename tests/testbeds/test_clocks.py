@@ -13,15 +13,16 @@ from sound_outputs import PHC2SYS, RECEIVER, TRANSMITTER
 from tsnrepro.common.errors import ToolError
 from tsnrepro.native import streams
 from tsnrepro.native.streams.command import ListenerResult, TalkerResult
-from tsnrepro.testbeds import clocks
-from tsnrepro.testbeds.clocks import (
+from tsnrepro.testbeds.hosts import clocks
+from tsnrepro.testbeds.hosts.clocks import (
     ClockOffset,
     ClockReading,
     ClockSync,
     ClockSyncFailure,
     PtpState,
 )
-from tsnrepro.testbeds.host import Completed
+from tsnrepro.testbeds.hosts.host import Completed
+from tsnrepro.tools import linuxptp
 
 MS = 1_000_000
 FIRST = ClockReading("one", 100 * MS, 10 * MS, 37, 1)
@@ -33,22 +34,25 @@ LOCKED = [ClockOffset(-30, 200, "s2"), ClockOffset(10, 800, "s2")]
 
 
 def test_what_pmc_prints_is_read():
-    assert clocks.parse_ptp_state(TRANSMITTER) == PtpState(
+    assert linuxptp.parse_ptp_state(TRANSMITTER) == PtpState(
         "624c0b.fffe.e2f8c6", 0, 0.0, 0.0, ("MASTER",)
     )
-    receiver = clocks.parse_ptp_state(RECEIVER)
+    receiver = linuxptp.parse_ptp_state(RECEIVER)
     assert (receiver.offset_ns, receiver.mean_path_delay_ns) == (-573.0, 1412.0)
     assert receiver.port_states == ("UNCALIBRATED", "LISTENING")
     assert not receiver.synchronised
     old_spelling = TRANSMITTER.replace("MANAGEMENT", "MANAGMENT")
-    assert clocks.parse_ptp_state(old_spelling).synchronised
+    assert linuxptp.parse_ptp_state(old_spelling).synchronised
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no answer from ptp4l: it printed nothing"),
-        ("sending: GET CURRENT_DATA_SET\n", "no answer from ptp4l: sending: GET CURRENT_DATA_SET"),
+        ("", "no response from ptp4l: no output"),
+        (
+            "sending: GET CURRENT_DATA_SET\n",
+            "no response from ptp4l: sending: GET CURRENT_DATA_SET",
+        ),
         (RECEIVER.replace("offsetFromMaster", "offset"), "offsetFromMaster"),
         (RECEIVER.replace("-573.0", "far"), "far"),
         (
@@ -59,16 +63,16 @@ def test_what_pmc_prints_is_read():
 )
 def test_what_pmc_did_not_say_is_named(text, said):
     with pytest.raises(ToolError, match=said):
-        clocks.parse_ptp_state(text)
+        linuxptp.parse_ptp_state(text)
 
 
 def test_what_phc2sys_prints_is_read():
-    found = clocks.parse_phc2sys(PHC2SYS)
+    found = linuxptp.parse_phc2sys(PHC2SYS)
     assert [o.offset_ns for o in found] == [-21, 9100, 130, -5300, 390, 41]
     assert [o.delay_ns for o in found] == [1400, 87000, 510, 6700, 1600, 0]
     assert [o.state for o in found] == ["s2", "s1", "s2", "s2", None, None]
-    with pytest.raises(ToolError, match=r"tells no offset: .*Waiting"):
-        clocks.parse_phc2sys("phc2sys[1.000]: Waiting for ptp4l...\n")
+    with pytest.raises(ToolError, match=r"printed no offset: .*Waiting"):
+        linuxptp.parse_phc2sys("phc2sys[1.000]: Waiting for ptp4l...\n")
 
 
 # --- judging --------------------------------------------------------------------------------
@@ -76,7 +80,7 @@ def test_what_phc2sys_prints_is_read():
 
 def test_one_kernel_is_one_clock():
     other = replace(OTHER, boot_id="one", monotonic_ns=12 * MS)
-    found = clocks.judge_one_kernel(FIRST, other, LAST)
+    found = clocks.evaluate_one_kernel(FIRST, other, LAST)
     assert found == ClockSync(
         1.0, "one kernel, one clock", {"boot_id": "one", "round_trip_ns": 4 * MS}
     )
@@ -92,14 +96,14 @@ def test_one_kernel_is_one_clock():
     ],
 )
 def test_a_boot_identity_alone_proves_nothing(change, said):
-    found = clocks.judge_one_kernel(FIRST, replace(OTHER, boot_id="one", **change), LAST)
+    found = clocks.evaluate_one_kernel(FIRST, replace(OTHER, boot_id="one", **change), LAST)
     assert isinstance(found, ClockSyncFailure)
     assert said in found.reason
 
 
 def test_the_uncertainty_is_the_sum_of_what_linuxptp_says():
     """40 + (30 + 100 or 10 + 400, the larger) at the talker, 60 at the listener, 1 to read."""
-    found = clocks.judge_time_service(FIRST, OTHER, LAST, (TALKER, LISTENER), (LOCKED, []))
+    found = clocks.evaluate_time_service(FIRST, OTHER, LAST, (TALKER, LISTENER), (LOCKED, []))
     assert isinstance(found, ClockSync)
     assert found.uncertainty_ns == 40 + 410 + 60 + 1
     assert found.evidence["shares_ns"] == [450, 60]
@@ -108,7 +112,7 @@ def test_the_uncertainty_is_the_sum_of_what_linuxptp_says():
 @pytest.mark.parametrize(
     ("readings", "states", "offsets", "said"),
     [
-        ({}, (TALKER, replace(LISTENER, grandmaster="other")), ([], []), "two grandmasters"),
+        ({}, (TALKER, replace(LISTENER, grandmaster="other")), ([], []), "different grandmasters"),
         (
             {},
             (replace(TALKER, port_states=("UNCALIBRATED",)), LISTENER),
@@ -131,7 +135,7 @@ def test_the_uncertainty_is_the_sum_of_what_linuxptp_says():
     ],
 )
 def test_a_time_service_that_does_not_hold_is_refused(readings, states, offsets, said):
-    found = clocks.judge_time_service(FIRST, replace(OTHER, **readings), LAST, states, offsets)
+    found = clocks.evaluate_time_service(FIRST, replace(OTHER, **readings), LAST, states, offsets)
     assert isinstance(found, ClockSyncFailure)
     assert said in found.reason
 
@@ -158,7 +162,7 @@ def test_a_refusal_tells_when_it_came_up():
     assert found == ClockSyncFailure("after the run: two grandmasters")
     found = clocks.why_not_one_way(1000, ClockSync(500, "linuxptp"), good)
     assert found is not None
-    assert "before the run the clocks agree within 500 ns (linuxptp)" in found.reason
+    assert "before the run the clocks are synchronized to 500 ns (linuxptp)" in found.reason
 
 
 SENT = TalkerResult(
@@ -202,7 +206,7 @@ def test_times_of_one_clock_compare(receipt, stamp_clock):
         ({}, {"tai_offset_s": 0}, "37 s ahead of UTC at the talker and 0 s"),
         ({"clock_step_ns": -20_000}, {}, "talker's clock was set by -20000 ns"),
         ({}, {"clock_step_ns": 10_001}, "listener's clock was set by 10001 ns"),
-        ({}, {"stamp_clock": "none"}, "not asked for receive stamps"),
+        ({}, {"stamp_clock": "none"}, "receive time stamping was not enabled"),
         (
             {"clock": "realtime"},
             {"clock": "realtime", "stamp_clock": "phc"},
@@ -242,14 +246,14 @@ def programs():
 
 
 def test_this_machine_agrees_with_itself(programs):
-    found = clocks.clock_agreement(ThisMachine("talker"), ThisMachine("listener"), programs)
+    found = clocks.compare_clocks(ThisMachine("talker"), ThisMachine("listener"), programs)
     assert isinstance(found, ClockSync)
     assert found.method == "one kernel, one clock"
     assert found.uncertainty_ns <= 1000
 
 
 def test_machines_apart_without_a_time_service_do_not_agree(programs):
-    found = clocks.clock_agreement(ThisMachine("talker"), ThisMachine("b", "other"), programs)
+    found = clocks.compare_clocks(ThisMachine("talker"), ThisMachine("b", "other"), programs)
     assert isinstance(found, ClockSyncFailure)
     assert "no time service" in found.reason
 
@@ -327,11 +331,11 @@ def test_a_real_ptp4l_is_asked(ptp_domain, programs):
             break
         assert time.monotonic() < end, printed
         time.sleep(0.2)
-    states = [clocks.parse_ptp_state(text) for text in printed]
+    states = [linuxptp.parse_ptp_state(text) for text in printed]
     assert states[0].grandmaster == states[1].grandmaster
     assert [state.steps_removed for state in states] == [0, 1]
     assert abs(states[1].offset_ns) < 1_000_000
     assert 0 < states[1].mean_path_delay_ns < 1_000_000
     # A receiver that follows without steering stays uncalibrated, and is no basis for a latency.
-    found = clocks.clock_agreement(talker, listener, programs, tuple(ptp_domain))
+    found = clocks.compare_clocks(talker, listener, programs, tuple(ptp_domain))
     assert found == ClockSyncFailure("the listener's PTP ports are UNCALIBRATED, none SLAVE")

@@ -7,8 +7,8 @@ from examined import examined, found
 
 from tsnrepro.common.repository import root
 from tsnrepro.config import load_testbed
-from tsnrepro.testbeds.rack import doctor_conflicts as doctor_rivals
-from tsnrepro.testbeds.rack.findings import PASS, WARN
+from tsnrepro.testbeds.doctor import conflicts
+from tsnrepro.testbeds.doctor.findings import PASS, WARN
 
 RACK = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
 CARD = "enp2s0"
@@ -17,32 +17,32 @@ NETWORKCTL = f"networkctl --no-legend --no-pager list {CARD}"
 
 
 def managed(prints, role="talker"):
-    return found(doctor_rivals.managers, examined(RACK, role, {"eth0": CARD}, prints))
+    return found(conflicts.network_managers, examined(RACK, role, {"eth0": CARD}, prints))
 
 
 @pytest.mark.parametrize(
     ("prints", "shown", "remedy"),
     [
-        ({}, "no manager of networks", ""),
-        ({NMCLI: "10 (unmanaged)\n"}, "no manager of networks", ""),
+        ({}, "none", ""),
+        ({NMCLI: "10 (unmanaged)\n"}, "none", ""),
         ({NMCLI: "100 (connected)\n"}, "NetworkManager", f"nmcli device set {CARD} managed no"),
         ({NMCLI: "30 (disconnected)\n"}, "NetworkManager", "managed no"),
         # IDX, LINK, TYPE, OPERATIONAL, SETUP; as networkctl(1) has them.
-        ({NETWORKCTL: f"  2 {CARD} ether off unmanaged\n"}, "no manager of networks", ""),
+        ({NETWORKCTL: f"  2 {CARD} ether off unmanaged\n"}, "none", ""),
         ({NETWORKCTL: f"  2 {CARD} ether routable configured\n"}, "systemd-networkd", "Unmanaged"),
         ({NETWORKCTL: f"  2 {CARD} ether no-carrier configuring\n"}, "systemd-networkd", ""),
     ],
 )
 def test_who_manages_a_measured_card_is_told(prints, shown, remedy):
-    finding = managed(prints)[f"manager of {CARD}"]
+    finding = managed(prints)[f"network manager of {CARD}"]
     assert finding.found == shown
-    assert finding.verdict == (PASS if shown.startswith("no") else WARN)
+    assert finding.verdict == (PASS if shown == "none" else WARN)
     assert remedy in finding.remedy
 
 
 def test_both_are_told_and_of_a_board_neither():
     prints = {NMCLI: "100 (connected)\n", NETWORKCTL: f"2 {CARD} ether routable configured\n"}
-    finding = managed(prints)[f"manager of {CARD}"]
+    finding = managed(prints)[f"network manager of {CARD}"]
     assert finding.found == "NetworkManager, systemd-networkd"
     assert managed(prints, "sw1") == {}
 
@@ -88,7 +88,7 @@ REJECT = {"reject": {"type": "icmpx", "expr": "admin-prohibited"}}
 def test_rules_that_refuse_what_comes_in_are_told(listed, ruling):
     printed = json.dumps({"nftables": [{"metainfo": {"version": "1.0.6"}}, *listed]})
     host = examined(RACK, "listener", {"eth0": CARD}, {"nft -j list ruleset": printed})
-    finding = found(doctor_rivals.firewall, host)["firewall"]
+    finding = found(conflicts.firewall, host)["firewall"]
     assert finding.verdict == (WARN if ruling else PASS)
     assert ruling is None or finding.found.startswith(ruling)
     assert CARD in finding.remedy
@@ -105,9 +105,9 @@ def test_rules_that_refuse_what_comes_in_are_told(listed, ruling):
 def test_an_older_firewall_is_told_too(printed, verdict):
     prints = {"iptables -S INPUT": printed} if printed else {}
     host = examined(RACK, "talker", {"eth0": CARD}, prints)
-    assert found(doctor_rivals.firewall, host)["firewall"].verdict == verdict
+    assert found(conflicts.firewall, host)["firewall"].verdict == verdict
 
 
 def test_rules_that_cannot_be_read_are_not_taken_for_none():
     host = examined(RACK, "talker", {"eth0": CARD}, {"nft -j list ruleset": "table inet filter {"})
-    assert found(doctor_rivals.firewall, host)["firewall"].verdict == WARN
+    assert found(conflicts.firewall, host)["firewall"].verdict == WARN

@@ -10,8 +10,10 @@ from examined import examined, found
 
 from tsnrepro.common.repository import root
 from tsnrepro.config import load_testbed
-from tsnrepro.testbeds.rack import doctor, programs
-from tsnrepro.testbeds.rack.findings import PASS, STOP, WARN
+from tsnrepro.testbeds.doctor import examine
+from tsnrepro.testbeds.doctor import host as checks
+from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN
+from tsnrepro.testbeds.hosts import programs
 
 RACK = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
 GOVERNORS = "sh -c cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null"
@@ -22,20 +24,20 @@ GOVERNORS = "sh -c cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/
     [
         ("performance\nperformance\n", PASS, "performance"),
         ("performance\npowersave\n", WARN, "performance and powersave"),
-        (None, PASS, "the kernel does not scale the processor"),
+        (None, PASS, "no frequency scaling"),
     ],
 )
 def test_every_processor_runs_at_one_speed(printed, verdict, shown):
     host = examined(RACK, "talker", {}, {GOVERNORS: printed} if printed else {})
-    finding = found(doctor._governor, host)["processor speed"]
+    finding = found(checks.governor, host)["processor speed"]
     assert (finding.verdict, finding.found) == (verdict, shown)
 
 
 @pytest.mark.parametrize(("mib", "verdict"), [(100, STOP), (3000, WARN), (80_000, PASS)])
 def test_there_is_room_for_records_on_the_controlling_machine(monkeypatch, tmp_path, mib, verdict):
     usage = namedtuple("usage", "total used free")(1 << 40, 0, mib << 20)
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage)
-    finding = doctor._room_here(tmp_path)
+    monkeypatch.setattr(examine.shutil, "disk_usage", lambda _: usage)
+    finding = examine._space_here(tmp_path)
     assert (finding.verdict, finding.role) == (verdict, "here")
     assert finding.remedy
 
@@ -58,7 +60,7 @@ def df(free_kib):
 )
 def test_there_is_room_for_programs_and_logs(role, free_kib, verdict):
     host = examined(RACK, role, {}, df(free_kib))
-    assert found(doctor._space, host)["space"].verdict == verdict
+    assert found(checks.space, host)["space"].verdict == verdict
 
 
 def test_programs_go_by_their_versions():
@@ -71,17 +73,17 @@ def test_programs_go_by_their_versions():
     tools = ("ip", "tc", "ethtool", "timeout", "sysctl", "ss", "iperf3", "sockperf")
     present = {f'sh -c command -v "$1" sh {tool}': "there\n" for tool in tools}
     host = examined(RACK, "talker", {}, versions | present)
-    (first, *others) = doctor._tools(host)
+    (first, *others) = checks.tools(host)
     assert first.verdict == PASS
     for version in ("iproute2-6.9.0", "ethtool version 6.7", "iperf 3.16"):
         assert version in first.found
     assert {(o.verdict, o.found) for o in others} == {
-        (WARN, f"lacks {tool}") for tool in ("mausezahn", "ping", "chrt")
+        (WARN, f"missing: {tool}") for tool in ("mausezahn", "ping", "chrt")
     }
 
 
 @pytest.mark.parametrize(
-    ("role", "told", "verdict"),
+    ("role", "printed", "verdict"),
     [
         ("talker", "port 22\nmaxsessions 10\nmaxstartups 10:30:100\n", WARN),
         ("listener", "port 22\nmaxsessions 50\n", PASS),
@@ -89,10 +91,10 @@ def test_programs_go_by_their_versions():
         ("sw1", "maxsessions 10\n", None),
     ],
 )
-def test_as_many_commands_as_streams_have_talkers_may_run_at_once(role, told, verdict):
+def test_as_many_commands_as_streams_have_talkers_may_run_at_once(role, printed, verdict):
     """What ``sshd -T`` prints; a switch is never asked for more than one."""
-    host = examined(RACK, role, {}, {"sshd -T": told} if told else {})
-    finding = found(doctor._sessions, host).get("sessions")
+    host = examined(RACK, role, {}, {"sshd -T": printed} if printed else {})
+    finding = found(checks.sessions, host).get("sessions")
     assert (finding and finding.verdict) == verdict
 
 
@@ -100,11 +102,11 @@ def test_as_many_commands_as_streams_have_talkers_may_run_at_once(role, told, ve
 
 
 def test_what_our_programs_need_of_the_c_library_is_what_readelf_tells():
-    told = [
+    outputs = [
         subprocess.run(["readelf", "-V", path], capture_output=True, text=True, check=True).stdout
         for path in programs.on_host()
     ]
-    named = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", "".join(told))
+    named = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", "".join(outputs))
     assert programs.needed_glibc() == max((int(major), int(minor)) for major, minor in named)
     here = platform.libc_ver()[1].split(".")
     assert programs.needed_glibc() <= (int(here[0]), int(here[1]))
@@ -119,7 +121,7 @@ def test_a_host_with_an_older_c_library_is_told_before_a_program_fails(
 ):
     monkeypatch.setattr(programs, "needed_glibc", lambda: (2, 34))
     host = examined(RACK, "talker", {}, {"getconf GNU_LIBC_VERSION": printed} if printed else {})
-    finding = doctor._c_library(host)
+    finding = checks._c_library(host)
     assert finding.verdict == verdict
     assert ("need glibc 2.34" in finding.found) == (verdict == STOP)
 
@@ -134,8 +136,8 @@ def test_a_host_with_an_older_c_library_is_told_before_a_program_fails(
 )
 def test_around_a_board_each_host_needs_its_own_tools(role, needs, without):
     settings = load_testbed(root() / "config" / "testbeds" / "lan966x-example.yaml")
-    (tools, *_) = doctor._tools(examined(settings, role, {}, {}))
-    lacking = {*tools.found.removeprefix("lacks ").split(", ")}
+    (tools, *_) = checks.tools(examined(settings, role, {}, {}))
+    lacking = {*tools.found.removeprefix("missing: ").split(", ")}
     assert tools.verdict == STOP
     assert needs <= lacking
     assert not without & lacking

@@ -12,8 +12,9 @@ from examined import examined, found
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
 from tsnrepro.config import load_testbed
-from tsnrepro.testbeds.rack import doctor_ports, ports
-from tsnrepro.testbeds.rack.findings import PASS, STOP, WARN
+from tsnrepro.testbeds.doctor import ports as checks
+from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN
+from tsnrepro.testbeds.hosts import ports
 
 EXAMPLES = root() / "config" / "testbeds"
 CARD = "enp3s0"
@@ -70,7 +71,7 @@ def rack():
     return load_testbed(EXAMPLES / "d10-example.yaml")
 
 
-def check_clocks(settings, prints, check=doctor_ports.hardware, role="talker"):
+def check_clocks(settings, prints, check=checks.hardware, role="talker"):
     return found(check, examined(settings, role, {"card": CARD}, prints))
 
 
@@ -126,9 +127,9 @@ def test_energy_is_saved_where_both_ends_do(pair, status, verdict):
     ("tso", "lro", "verdict", "shown", "remedy"),
     [
         ("on", "off [fixed]", PASS, "tcp-segmentation-offload, generic-seg", ""),
-        ("on [fixed]", "off", WARN, "tcp-segmentation-offload on", "Take another card"),
+        ("on [fixed]", "off", WARN, "tcp-segmentation-offload on", "Use another card"),
         ("off", "on", WARN, "large-receive-offload on", f"ethtool -K {CARD} lro off"),
-        ("off", "on [fixed]", WARN, "large-receive-offload on", "Take another card"),
+        ("off", "on [fixed]", WARN, "large-receive-offload on", "Use another card"),
     ],
 )
 def test_offloads_that_stay_on_are_told(pair, tso, lro, verdict, shown, remedy):
@@ -142,7 +143,9 @@ def test_offloads_that_stay_on_are_told(pair, tso, lro, verdict, shown, remedy):
 
 def test_what_a_driver_does_not_tell_is_not_told_as_off(pair):
     for finding in check_clocks(pair, {}).values():
-        assert (finding.verdict, finding.found) == (PASS, "unknown to the driver"), finding.check
+        assert (finding.verdict, finding.found) == (PASS, "not supported by the driver"), (
+            finding.check
+        )
 
 
 # --- errors and other traffic -----------------------------------------------------------------
@@ -163,26 +166,26 @@ def statistics(crc, missed=0):
 def idle(settings, driver, kernel=("0\n0\n0\n", "0\n0\n0\n"), packets=("5\n5\n", "6\n5\n")):
     prints = {PACKETS: [*packets], KERNELS: [*kernel]}
     prints |= {f"ethtool -S {CARD}": [*driver]} if driver else {}
-    return check_clocks(settings, prints, doctor_ports.idle)
+    return check_clocks(settings, prints, checks.idle_traffic)
 
 
 @pytest.fixture(autouse=True)
 def max_parallel(monkeypatch):
-    monkeypatch.setattr(doctor_ports.time, "sleep", lambda _: None)
+    monkeypatch.setattr(checks.time, "sleep", lambda _: None)
 
 
 def test_errors_that_grow_are_told_apart_from_old_ones(pair):
     growing = idle(pair, (statistics(40, 2), statistics(43, 2)))[f"errors of {CARD}"]
-    assert (growing.verdict, growing.found) == (WARN, "growing: rx_crc_errors 3")
+    assert (growing.verdict, growing.found) == (WARN, "increasing: rx_crc_errors 3")
     old = idle(pair, (statistics(40), statistics(40)))[f"errors of {CARD}"]
-    assert (old.verdict, old.found) == (WARN, "rx_crc_errors 40, not growing")
+    assert (old.verdict, old.found) == (WARN, "rx_crc_errors 40, not increasing")
     clean = idle(pair, (statistics(0), statistics(0)))[f"errors of {CARD}"]
     assert (clean.verdict, clean.found) == (PASS, "none")
 
 
 def test_the_kernels_count_stands_in_for_a_drivers(pair):
     grown = idle(pair, None, kernel=("1\n0\n0\n", "4\n0\n0\n"))[f"errors of {CARD}"]
-    assert (grown.verdict, grown.found) == (WARN, "growing: rx_errors 3")
+    assert (grown.verdict, grown.found) == (WARN, "increasing: rx_errors 3")
 
 
 def test_other_traffic_is_told(pair):
@@ -200,7 +203,7 @@ def of_link(settings, *, mtu=1500, most=9216, speed="1000", duplex="full", role=
     prints = {"ip -j -d link show": json.dumps(links), f"cat {place}/carrier": "1\n"}
     prints |= {f"cat {place}/speed": f"{speed}\n", f"cat {place}/duplex": f"{duplex}\n"}
     name = "card" if role == "talker" else "m0"
-    return found(doctor_ports.links, examined(settings, role, {name: CARD}, prints))
+    return found(checks.links, examined(settings, role, {name: CARD}, prints))
 
 
 @pytest.mark.parametrize(("mtu", "verdict"), [(1500, PASS), (9000, WARN), (1280, WARN)])
@@ -240,7 +243,7 @@ def login(links, server):
 
 def came_over(settings, links, server="192.0.2.11"):
     host = examined(settings, "talker", {"card": CARD}, login(links, server))
-    return found(doctor_ports.way_in, host)["way in"]
+    return found(checks.login_port, host)["login port"]
 
 
 def link(name, address, **others):
@@ -254,7 +257,7 @@ def test_a_login_over_the_measured_card_is_refused(rack):
     assert came_over(rack, [vlan]).verdict == STOP
     apart = [link(CARD, "10.0.100.1"), link("eno1", "192.0.2.11")]
     finding = came_over(rack, apart)
-    assert (finding.verdict, finding.found) == (PASS, "over eno1")
+    assert (finding.verdict, finding.found) == (PASS, "eno1")
     assert came_over(rack, apart, server="").found.startswith("unknown")
 
 
@@ -262,6 +265,6 @@ def test_a_login_over_the_measured_card_is_refused(rack):
 def test_a_campaign_refuses_such_a_login_before_it_changes_anything(rack, server):
     links = [link(CARD, server.partition("%")[0])]
     host = examined(rack, "sw1", {"m0": CARD}, login(links, server))
-    with pytest.raises(TestbedError, match=f"comes over the measured port {CARD}"):
-        ports.refuse_login_over(host.shell, [CARD])
-    ports.refuse_login_over(host.shell, ["enp9s0"])
+    with pytest.raises(TestbedError, match=f"uses the measured port {CARD}"):
+        ports.check_login(host.shell, [CARD])
+    ports.check_login(host.shell, ["enp9s0"])

@@ -14,8 +14,8 @@ from tsnrepro.testbeds.emulated.testbed import (
     SWITCHES,
     TALKER,
 )
+from tsnrepro.tools.ethtool import OFFLOADS
 from tsnrepro.tools.frerctl import StreamFilter
-from tsnrepro.tools.kernel import OFFLOADS
 
 pytestmark = pytest.mark.namespaces
 
@@ -167,13 +167,13 @@ def test_a_reader_of_counters_that_has_ended_is_started_again(testbed):
 
 def test_what_a_reader_cannot_read_names_the_host_and_what_was_asked(testbed):
     reader = CounterReader(testbed.hosts[TALKER], testbed.frerctl, "m7", 5)
-    reader.ask("counters")
+    reader.send("counters")
     with pytest.raises(CommandError, match=r"exit status 1.*'m7'.*talker: reading counters"):
-        reader.answer()
-    # It goes on, and answers are not mixed up.
-    reader.ask("reset")
+        reader.receive()
+    # It goes on, and responses are not mixed up.
+    reader.send("reset")
     with pytest.raises(CommandError, match="talker: reading reset"):
-        reader.answer()
+        reader.receive()
 
 
 def test_a_reading_that_takes_too_long_is_ended(testbed):
@@ -181,6 +181,6 @@ def test_a_reading_that_takes_too_long_is_ended(testbed):
     host.write(slow, b"#!/bin/sh\nexec sleep 9\n", deadline_s=5)
     for what in ("counters", "snapshot"):
         reader = CounterReader(host, slow, "eth0", 0.2)
-        reader.ask(what)
+        reader.send(what)
         with pytest.raises(CommandError, match=f"exit status 124.*reading {what}"):
-            reader.answer()
+            reader.receive()

@@ -19,9 +19,12 @@ from tsnrepro.common.errors import JobDeadlineError, TestbedError
 from tsnrepro.native import streams
 from tsnrepro.native.streams import command
 from tsnrepro.native.streams.log import read_listener_log
-from tsnrepro.testbeds.guest import initramfs, kernel, requirements
+from tsnrepro.testbeds import requirements
+from tsnrepro.testbeds.emulated import local_jobs
+from tsnrepro.testbeds.guest import initramfs, kernel
+from tsnrepro.testbeds.guest import testbed as guest_testbed
 from tsnrepro.testbeds.guest.testbed import GuestTestbed
-from tsnrepro.testbeds.jobs import local, results
+from tsnrepro.testbeds.jobs import results
 from tsnrepro.testbeds.jobs.job import Bridge, Job, Link, LinkEnd, Pause, Step, Stop, Vlan
 from tsnrepro.tools.qdisc import VETH_MBPS, cbs, credits_of, pin_queues
 
@@ -46,7 +49,7 @@ LISTENER = LinkEnd("listener", "eth0", ("10.0.0.2/24",))
 
 @pytest.fixture(scope="module", autouse=True)
 def required():
-    if lacks := requirements.missing():
+    if lacks := guest_testbed.missing_requirements():
         sentence = f"this machine lacks {', '.join(lacks)} for the guest testbed"
         if REQUIRED:
             pytest.fail(sentence, pytrace=False)
@@ -135,13 +138,13 @@ def test_a_kernel_that_has_taprio_needs_no_guest(guests, monkeypatch):
     """What runs a job on this machine, run in a guest in place of a machine with such a kernel."""
     inner = taprio_job(3)
     # The guest has no file system besides its root.
-    monkeypatch.setattr(local, "_mounts", list)
-    text = f"{shlex.join(local._command(inner))} </in/files >/tmp/brought"
+    monkeypatch.setattr(local_jobs, "_mounts", list)
+    text = f"{shlex.join(local_jobs._command(inner))} </in/files >/tmp/brought"
     result = guests.run(
         job(
             Step("inner", "talker", ("sh", "-c", text), 60, files=("/tmp/brought",)),
             programs=(*inner.programs, "chroot", "setpriv", "unshare"),
-            inputs={"/in/files": local._archive(inner)},
+            inputs={"/in/files": local_jobs._archive(inner)},
             memory_mb=1024,
         )
     ).check()
@@ -249,7 +252,7 @@ def test_the_guests_kernel_has_what_the_probe_tries(guests):
 
 
 def test_the_probe_agrees_with_what_this_machines_kernel_accepts():
-    lacks = requirements.lacking_qdiscs()
+    lacks = requirements.missing_qdiscs()
     assert set(lacks) <= {"mqprio", "taprio", "cbs", "etf", "802.1Q"}
     for name in ("taprio", "cbs"):
         loadable = subprocess.run(
@@ -305,13 +308,13 @@ def test_commands_end_as_they_would_over_ssh(guests):
 
 def test_a_link_that_cannot_be_made_is_an_error_with_the_kernels_words(guests):
     small = LinkEnd("listener", "eth0", mtu=20)
-    with pytest.raises(TestbedError, match=r"could not set the topology up.*(?s:.*)mtu"):
+    with pytest.raises(TestbedError, match=r"could not set up the topology.*(?s:.*)mtu"):
         guests.run(job(links=(Link(TALKER, small),)))
 
 
 def test_a_guest_that_dies_is_an_error_with_its_last_words(guests):
     crash = Step("crash", "talker", ("sh", "-c", "echo c >/proc/sysrq-trigger"), 5)
-    with pytest.raises(TestbedError, match=r"without its results(?s:.*)[Pp]anic"):
+    with pytest.raises(TestbedError, match=r"without results(?s:.*)[Pp]anic"):
         guests.run(job(crash))
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.config.testbeds import GuestSettings
-from tsnrepro.testbeds.guest import initramfs, kernel, machine, programs, requirements
+from tsnrepro.testbeds import requirements
+from tsnrepro.testbeds.guest import initramfs, kernel, machine, testbed
 
 # As apt-cache prints them: Debian 12's and Ubuntu 24.04's chains from metapackage to modules.
 PACKAGES = {
@@ -34,7 +35,7 @@ PACKAGES = {
 
 @pytest.fixture
 def apt(monkeypatch):
-    monkeypatch.setattr(kernel, "_said", lambda argv, cwd=None: PACKAGES[argv[-1]])
+    monkeypatch.setattr(kernel, "_output", lambda argv, cwd=None: PACKAGES[argv[-1]])
 
 
 def test_debians_metapackage_leads_to_its_image(apt):
@@ -53,7 +54,7 @@ def test_ubuntus_metapackage_leads_to_image_and_both_packages_of_modules(apt):
 
 
 def test_a_package_that_is_no_kernel_is_refused(apt):
-    with pytest.raises(TestbedError, match=r"leads to no kernel .*coreutils.*kernel_package"):
+    with pytest.raises(TestbedError, match=r"depends on no kernel .*coreutils.*kernel_package"):
         kernel._resolve("coreutils")
 
 
@@ -113,13 +114,13 @@ def test_a_script_has_no_libraries(tmp_path):
 
 def test_a_program_that_is_not_installed_is_named():
     with pytest.raises(TestbedError, match="no-such-tool"):
-        programs.find("no-such-tool")
+        requirements.find("no-such-tool")
 
 
 def test_a_program_is_named_with_its_package(monkeypatch):
-    monkeypatch.setattr(programs, "SEARCH_PATH", "/nowhere")
+    monkeypatch.setattr(requirements, "SEARCH_PATH", "/nowhere")
     with pytest.raises(TestbedError, match=r"program tc,.*Install the package iproute2"):
-        programs.find("tc")
+        requirements.find("tc")
 
 
 def guest(acceleration) -> machine.Guest:
@@ -165,7 +166,7 @@ def test_whether_kvm_works_is_tried_once(monkeypatch, tmp_path):
     monkeypatch.setattr(machine, "boot", boot)
     monkeypatch.setattr(machine, "version", lambda: "7.2")
     monkeypatch.setattr(machine.os, "access", lambda *_: True)
-    monkeypatch.setattr(machine.cache, "folder", lambda _: tmp_path)
+    monkeypatch.setattr(machine, "cache_folder", lambda _: tmp_path)
     assert machine.accelerate("auto", guest("kvm"), b"") == "tcg"
     assert machine.accelerate("auto", guest("kvm"), b"") == "tcg"
     with pytest.raises(TestbedError, match="KVM does not work here: the guest did not boot"):
@@ -177,10 +178,10 @@ def test_whether_kvm_works_is_tried_once(monkeypatch, tmp_path):
 
 
 def test_a_missing_qemu_is_missing(monkeypatch):
-    monkeypatch.setattr(programs, "SEARCH_PATH", "/nowhere")
-    lacks = requirements.missing()
-    assert "the program qemu-system-x86_64" in lacks
-    assert "the program tc" in lacks
+    monkeypatch.setattr(requirements, "SEARCH_PATH", "/nowhere")
+    missing = testbed.missing_requirements()
+    assert "the program qemu-system-x86_64" in missing
+    assert "the program tc" in missing
 
 
 @pytest.mark.parametrize(

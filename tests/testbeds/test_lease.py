@@ -11,9 +11,9 @@ import pytest
 from waiting import soon
 
 from tsnrepro.common.errors import TestbedError
-from tsnrepro.testbeds.host import Completed
-from tsnrepro.testbeds.rack import lease as reservation
-from tsnrepro.testbeds.rack.lease import Reservation
+from tsnrepro.testbeds.hosts import lease
+from tsnrepro.testbeds.hosts.host import Completed
+from tsnrepro.testbeds.hosts.lease import HostLease
 
 MINUTES = 5
 SEEN_SECONDS = 10.0
@@ -30,10 +30,10 @@ class LocalShell:
     def place(self):
         return self.folder / "reservation"
 
-    def ask(self, argv):
+    def query(self, argv):
         if not self.reachable:
             raise TestbedError("the connection is gone", self.name)
-        words = [str(self.place) if word == reservation._FOLDER else word for word in argv]
+        words = [str(self.place) if word == lease._FOLDER else word for word in argv]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         return Completed(
             self.name, tuple(argv), done.returncode, done.stdout, done.stderr, 0.0, 0.0
@@ -54,17 +54,17 @@ def end(shell):
 
 
 def test_another_is_told_who_has_it_what_for_since_when_and_how_long(shells):
-    Reservation(shells, MINUTES, "a campaign").take()
-    told = rf"reserved by \S+ on \S+ \(a campaign\) since 20\d\d-.*, for another {MINUTES} min"
+    HostLease(shells, MINUTES, "a campaign").acquire()
+    told = rf"leased by \S+ on \S+ \(a campaign\) since 20\d\d-.*, for another {MINUTES} min"
     with pytest.raises(TestbedError, match=told):
-        Reservation(shells, MINUTES, "another").take()
+        HostLease(shells, MINUTES, "another").acquire()
 
 
 def test_whoever_gets_only_some_hosts_lets_them_go(shells):
-    other = Reservation({"sw1": shells["sw1"]}, MINUTES, "other")
-    other.take()
-    with pytest.raises(TestbedError, match="reserved by"):
-        Reservation(shells, MINUTES, "all").take()
+    other = HostLease({"sw1": shells["sw1"]}, MINUTES, "other")
+    other.acquire()
+    with pytest.raises(TestbedError, match="leased by"):
+        HostLease(shells, MINUTES, "all").acquire()
     assert not shells["talker"].place.exists()
     assert shells["sw1"].place.exists()
     other.release()
@@ -74,14 +74,14 @@ def test_whoever_gets_only_some_hosts_lets_them_go(shells):
 def test_one_of_many_gets_a_reservation_that_has_ended(shells):
     """Two must not both find it ended, and each move the other's new one away."""
     for _ in range(5):
-        Reservation(shells, MINUTES, "gone").take()
+        HostLease(shells, MINUTES, "gone").acquire()
         for shell in shells.values():
             end(shell)
-        wanting = [Reservation({"sw1": shells["sw1"]}, MINUTES, f"no {n}") for n in range(6)]
+        wanting = [HostLease({"sw1": shells["sw1"]}, MINUTES, f"no {n}") for n in range(6)]
 
         def got(wants):
             try:
-                wants.take()
+                wants.acquire()
             except TestbedError:
                 return False
             return True
@@ -101,13 +101,13 @@ def test_what_another_is_just_making_is_not_taken_for_abandoned(shells):
     shell.place.mkdir()
     refused = []
 
-    def take():
+    def acquire():
         try:
-            Reservation({"sw1": shell}, MINUTES, "second").take()
+            HostLease({"sw1": shell}, MINUTES, "second").acquire()
         except TestbedError as error:
             refused.append(str(error))
 
-    second = threading.Thread(target=take)
+    second = threading.Thread(target=acquire)
     second.start()
     second.join(0.5)
     assert second.is_alive()
@@ -116,51 +116,51 @@ def test_what_another_is_just_making_is_not_taken_for_abandoned(shells):
     (shell.place / "until").write_text(f"{int(time.time()) + 600}\n")
     os.close(lock)
     second.join(10)
-    assert "reserved by the first" in refused[0]
+    assert "leased by the first" in refused[0]
 
 
 def test_what_nobody_finished_making_is_no_hindrance(shells):
     shells["sw1"].place.mkdir()
-    Reservation(shells, MINUTES, "next").take()
+    HostLease(shells, MINUTES, "next").acquire()
     assert until(shells["sw1"]) > time.time()
 
 
 def test_a_lock_of_ours_leaves_nothing_on_the_host(shells):
-    mine = Reservation(shells, MINUTES, "mine")
-    mine.take()
+    mine = HostLease(shells, MINUTES, "mine")
+    mine.acquire()
     mine.release()
     assert [list(shell.folder.iterdir()) for shell in shells.values()] == [[], []]
 
 
 def test_a_sign_of_life_that_fails_lets_no_host_go(shells):
     """They are still set up: whoever took them would find a rack in the middle of a trial."""
-    mine = Reservation(shells, MINUTES, "mine")
-    mine.take()
-    mine._renewed -= 60 * MINUTES
+    mine = HostLease(shells, MINUTES, "mine")
+    mine.acquire()
+    mine._renewed_s -= 60 * MINUTES
     shells["sw1"].reachable = False
     with pytest.raises(TestbedError, match="the connection is gone"):
         mine.renew()
     assert shells["talker"].place.exists()
     with pytest.raises(TestbedError, match="mine"):
-        Reservation({"talker": shells["talker"]}, MINUTES, "next").take()
+        HostLease({"talker": shells["talker"]}, MINUTES, "next").acquire()
 
 
 def test_a_sign_of_life_too_soon_is_none(shells):
-    mine = Reservation(shells, MINUTES, "mine")
-    mine.take()
+    mine = HostLease(shells, MINUTES, "mine")
+    mine.acquire()
     end(shells["sw1"])
     mine.renew()
     assert until(shells["sw1"]) == 1
-    mine._renewed -= 60 * MINUTES / 9
+    mine._renewed_s -= 60 * MINUTES / 9
     mine.renew()
     assert until(shells["sw1"]) > time.time() + 60 * MINUTES - 30
 
 
 def test_a_trial_longer_than_the_reservation_keeps_it(shells):
-    mine = Reservation(shells, MINUTES, "a long trial")
+    mine = HostLease(shells, MINUTES, "a long trial")
     mine._seconds = 2
-    mine.take()
-    with mine.kept():
+    mine.acquire()
+    with mine.renewed_in_background():
         end(shells["sw1"])
         assert soon(lambda: until(shells["sw1"]) > 1, SEEN_SECONDS)
         # Also after the way to a host was cut for a moment.
@@ -175,11 +175,11 @@ def test_a_trial_longer_than_the_reservation_keeps_it(shells):
 
 
 def test_a_host_that_somebody_else_has_meanwhile_ends_the_campaign(shells):
-    mine = Reservation(shells, MINUTES, "mine")
-    mine.take()
+    mine = HostLease(shells, MINUTES, "mine")
+    mine.acquire()
     end(shells["sw1"])
-    Reservation({"sw1": shells["sw1"]}, MINUTES, "theirs").take()
-    mine._renewed -= 60 * MINUTES
+    HostLease({"sw1": shells["sw1"]}, MINUTES, "theirs").acquire()
+    mine._renewed_s -= 60 * MINUTES
     with pytest.raises(TestbedError, match="theirs"):
         mine.renew()
     mine.release()

@@ -22,7 +22,7 @@ from left_behind import (
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.config import EmulatedSettings
 from tsnrepro.native import frer
-from tsnrepro.testbeds.emulated import requirements
+from tsnrepro.testbeds.emulated import namespace
 from tsnrepro.testbeds.emulated.testbed import HOSTS, EmulatedTestbed
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.usefixtures("alone")]
@@ -240,7 +240,7 @@ def test_the_same_object_is_not_left_locked_by_a_failure(monkeypatch):
 @pytest.mark.usefixtures("own_lock")
 def test_without_root_one_sentence_says_so(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert requirements.missing() == ["root (run with sudo)"]
+    assert namespace.missing_requirements() == ["root (run with sudo)"]
     with pytest.raises(TestbedError, match=r"^this machine lacks root \(run with sudo\)"):
         EmulatedTestbed(EmulatedSettings()).__enter__()
 
@@ -250,20 +250,20 @@ def test_a_kernel_that_refuses_namespaces(monkeypatch, tmp_path):
     refusing.write_text("#!/bin/sh\necho 'unshare failed: Operation not permitted' >&2\nexit 1\n")
     refusing.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert requirements.missing() == [
-        "network namespaces (no namespaces for this host: unshare failed: Operation not permitted)"
+    assert namespace.missing_requirements() == [
+        "network namespaces (cannot create namespaces: unshare failed: Operation not permitted)"
     ]
 
 
 def test_what_only_root_has_on_its_path_is_found_by_others_too(monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    assert not [lack for lack in requirements.missing() if "program" in lack]
+    assert not [lack for lack in namespace.missing_requirements() if "program" in lack]
 
 
 def test_programs_that_are_missing_are_named(monkeypatch, tmp_path):
-    for name in requirements.PROGRAMS:
+    for name in namespace.PROGRAMS:
         if name not in ("iperf3", "clang"):
             (tmp_path / name).symlink_to("/bin/true")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(requirements, "SYSTEM_FOLDERS", "")
-    assert requirements.missing() == ["the program clang", "the program iperf3"]
+    monkeypatch.setattr(namespace, "SYSTEM_FOLDERS", "")
+    assert namespace.missing_requirements() == ["the program clang", "the program iperf3"]

@@ -18,10 +18,10 @@ from tsnrepro.native import streams
 from tsnrepro.native.streams import command
 from tsnrepro.native.streams.log import read_listener_log
 from tsnrepro.results import testbed as facts_as_results
-from tsnrepro.testbeds.jobs import local
+from tsnrepro.testbeds.emulated import local_jobs
+from tsnrepro.testbeds.emulated.local_jobs import LocalJobs
+from tsnrepro.testbeds.hosts.lease import TestbedLock
 from tsnrepro.testbeds.jobs.job import Bridge, Job, Link, LinkEnd, Pause, Step, Stop
-from tsnrepro.testbeds.jobs.local import LocalJobs
-from tsnrepro.testbeds.lock import TestbedLock
 from tsnrepro.tools import qdisc
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.usefixtures("own_lock")]
@@ -167,7 +167,7 @@ def test_what_came_back_says_that_its_time_is_real():
 
 def test_a_link_that_cannot_be_made_is_an_error_with_the_kernels_words():
     small = LinkEnd("listener", "eth0", mtu=20)
-    with pytest.raises(TestbedError, match=r"could not set the topology up.*(?s:.*)mtu"):
+    with pytest.raises(TestbedError, match=r"could not set up the topology.*(?s:.*)mtu"):
         run(links=(Link(TALKER, small),))
 
 
@@ -224,7 +224,7 @@ def test_mounts_with_odd_names_are_seen_and_cannot_be_written(tmp_path):
     odd = Path("/mnt") / f"odd {uuid.uuid4().hex}"
     code = f"""
         import subprocess
-        from tsnrepro.testbeds.jobs.local import LocalJobs
+        from tsnrepro.testbeds.emulated.local_jobs import LocalJobs
         from tsnrepro.testbeds.jobs.job import Job, Link, LinkEnd, Step
         place = {str(odd)!r}
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/mnt"], check=True)
@@ -273,7 +273,7 @@ def test_what_a_job_left_running_ends_with_it():
 
 KILLED = """
     import sys
-    from tsnrepro.testbeds.jobs.local import LocalJobs
+    from tsnrepro.testbeds.emulated.local_jobs import LocalJobs
     from tsnrepro.testbeds.jobs.job import Job, Link, LinkEnd, Step
     spin = Step("spin", "a", ("sh", "-c", f"setsid sleep {sys.argv[1]} & sleep {sys.argv[1]}"), 900)
     with LocalJobs() as jobs:
@@ -318,10 +318,10 @@ def test_a_campaign_on_the_testbed_keeps_jobs_out():
 
 
 def test_a_kernel_without_the_queues_is_told_of_the_guest(monkeypatch):
-    monkeypatch.setattr(local, "lacking_qdiscs", lambda: ["taprio", "802.1Q"])
+    monkeypatch.setattr(local_jobs, "missing_qdiscs", lambda: ["taprio", "802.1Q"])
     with pytest.raises(TestbedError, match=r"lacks taprio \(.*--config testbed=guest"):
-        LocalJobs(needs=("taprio", "cbs")).__enter__()
-    with LocalJobs(needs=("cbs",)) as jobs:
+        LocalJobs(qdiscs=("taprio", "cbs")).__enter__()
+    with LocalJobs(qdiscs=("cbs",)) as jobs:
         assert jobs.kind == "emulated"
 
 

@@ -8,11 +8,11 @@ import tempfile
 import pytest
 
 from tsnrepro.common.errors import TestbedError
-from tsnrepro.testbeds.lock import TestbedLock
+from tsnrepro.testbeds.hosts.lease import TestbedLock
 
 HOLDER = """\
 import sys, tempfile, time
-from tsnrepro.testbeds.lock import TestbedLock
+from tsnrepro.testbeds.hosts.lease import TestbedLock
 tempfile.tempdir = sys.argv[1]
 with TestbedLock("emulated", "campaign quick, experiment loss"):
     print("held", flush=True)
@@ -75,7 +75,7 @@ print('held', flush=True); time.sleep(600)"
     command = [sys.executable, "-c", script, path]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as silent:
         silent.stdout.readline()
-        with pytest.raises(TestbedError, match="a process that has not yet said who it is"):
+        with pytest.raises(TestbedError, match="an unidentified process"):
             TestbedLock("emulated").__enter__()
         silent.kill()
 
@@ -93,7 +93,7 @@ def test_what_somebody_put_in_the_locks_place_is_left_alone(tmp_path, make):
         os.mkfifo(place)
     else:
         place.mkdir()
-    with pytest.raises(TestbedError, match=r"lock .*tsnrepro-emulated\.lock"):
+    with pytest.raises(TestbedError, match=r"lock file .*tsnrepro-emulated\.lock"):
         TestbedLock("emulated", "a victim").__enter__()
     assert treasure.read_text() == "precious"
 

@@ -10,18 +10,19 @@ from racks import CARDS, Pair
 from shaping_parts import trials_of
 
 from tsnrepro.common.errors import TestbedError, ToolError
+from tsnrepro.common.topology import STATIONS
 from tsnrepro.experiments.shaping import measure as shaping
 from tsnrepro.experiments.shaping.log import LOG, decompress
 from tsnrepro.experiments.shaping.settings import ShapingPart
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, TimeService, parse_ptp_state, pmc
-from tsnrepro.testbeds.nic_pair.hosts import STATIONS
-from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed, restore
-from tsnrepro.testbeds.rack import time_service
-from tsnrepro.testbeds.rack.doctor import examine
-from tsnrepro.testbeds.rack.findings import PASS, STOP
-from tsnrepro.testbeds.rack.journal import Journal
-from tsnrepro.testbeds.rack.time_service import ClockKeeper
+from tsnrepro.testbeds.doctor.examine import examine
+from tsnrepro.testbeds.doctor.findings import PASS, STOP
+from tsnrepro.testbeds.hosts import clock_sync
+from tsnrepro.testbeds.hosts.clock_sync import ClockSynchronizer
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure
+from tsnrepro.testbeds.hosts.rollback import Journal
+from tsnrepro.testbeds.nic_pair.testbed import NicPairTestbed, restore
+from tsnrepro.tools.linuxptp import TimeService, parse_ptp_state, pmc
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 
@@ -79,7 +80,7 @@ def measured(testbed, found=None, **changes):
 
 def test_a_trial_between_two_cards(pair, unchanged):
     """Its queues are those of the talker's own port; the hosts' clocks are one here."""
-    with CardsTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed:
+    with NicPairTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed:
         facts = testbed.describe()
         found = measured(testbed)
     assert facts["cards"] == {"talker": "other", "listener": "other"}
@@ -98,7 +99,7 @@ def test_a_trial_between_two_cards(pair, unchanged):
 
 
 def test_a_trial_under_load(pair, unchanged):
-    with CardsTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed:
+    with NicPairTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed:
         found = measured(testbed, loads_mbps=[20.0])
     assert found.values["result"]["load_delivered_mbps"] == pytest.approx(20, rel=0.2)
 
@@ -110,9 +111,9 @@ def test_a_trial_whose_clocks_part_fails_with_all_that_it_measured(pair, unchang
         looks.append(ClockSyncFailure("parted") if looks else ClockSync(1.0, "one clock"))
         return looks[-1]
 
-    monkeypatch.setattr(time_service, "clock_agreement", agreement)
+    monkeypatch.setattr(clock_sync, "compare_clocks", agreement)
     with (
-        CardsTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed,
+        NicPairTestbed(pair.settings(), NAME, "a test", pair.folder) as testbed,
         pytest.raises(ToolError, match="clocks no longer agree: parted"),
     ):
         measured(testbed, found)
@@ -124,13 +125,13 @@ def test_a_trial_whose_clocks_part_fails_with_all_that_it_measured(pair, unchang
 def test_linuxptp_runs_beside_the_steps_and_no_longer(pair, unchanged):
     """With stamps of the kernel and clocks left alone, which all hosts of this machine share."""
     settings = pair.settings(ptp=PTP)
-    with CardsTestbed(settings, NAME, "a test", pair.folder) as testbed, ExitStack() as stack:
+    with NicPairTestbed(settings, NAME, "a test", pair.folder) as testbed, ExitStack() as stack:
         hosts = testbed._jobs.hosts
         for role in STATIONS:  # as a job has set them up
             card = CARDS[role]
             pair.run(role, "ip", "link", "set", card, "up")
-        keeper: ClockKeeper = testbed._clocks
-        stack.enter_context(keeper.together(LOCKED_SECONDS))
+        keeper: ClockSynchronizer = testbed._clocks
+        stack.enter_context(keeper.synchronized(LOCKED_SECONDS))
         service = TimeService("/run/tsnrepro-programs/linuxptp/ptp4l")
         end = time.monotonic() + LOCKED_SECONDS
         while time.monotonic() < end:
@@ -149,13 +150,13 @@ def test_linuxptp_runs_beside_the_steps_and_no_longer(pair, unchanged):
 
 
 def test_what_a_killed_campaign_left_is_put_back(pair, unchanged):
-    testbed = CardsTestbed(pair.settings(), NAME, "a test", pair.folder)
+    testbed = NicPairTestbed(pair.settings(), NAME, "a test", pair.folder)
     with testbed:
         card = CARDS["talker"]
         pair.run("talker", "tc", "qdisc", "replace", "dev", card, "root", "bfifo", "limit", "9000")
         pair.run("talker", "ip", "addr", "add", "10.0.100.1/24", "dev", card)
         pair.run("talker", "ip", "link", "set", card, "mtu", "1400")
-        testbed._held.leave_as_they_are()
+        testbed._lease.keep_configured()
     journal = Journal(NAME, pair.folder)
     assert journal.read()["state"]
     assert restore(NAME, journal)
@@ -168,8 +169,8 @@ def test_a_card_with_somebodys_queues_is_refused(pair):
     before = state(pair)
     try:
         with (
-            pytest.raises(TestbedError, match=f"{card} has queues of somebody's: bfifo"),
-            CardsTestbed(pair.settings(), NAME, "a test", pair.folder),
+            pytest.raises(TestbedError, match=f"{card} has configured queues: bfifo"),
+            NicPairTestbed(pair.settings(), NAME, "a test", pair.folder),
         ):
             pass
         assert state(pair) == before
@@ -182,7 +183,7 @@ def test_a_card_at_another_speed_is_refused(pair, unchanged):
     slower = pair.settings(link_rate_mbps=1000)
     with (
         pytest.raises(TestbedError, match="runs at 10000 Mb/s, and link_rate_mbps is 1000"),
-        CardsTestbed(slower, NAME, "a test", pair.folder),
+        NicPairTestbed(slower, NAME, "a test", pair.folder),
     ):
         pass
 

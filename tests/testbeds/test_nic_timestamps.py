@@ -16,11 +16,11 @@ from tsnrepro.results import testbed as label
 from tsnrepro.runner.backends.hosts import HostsBackend
 from tsnrepro.runner.backends.receiver_options import receiver_options
 from tsnrepro.runner.load import OF_TESTBED
-from tsnrepro.testbeds.rack import doctor_clocks
-from tsnrepro.testbeds.rack import nic_timestamps as card_stamps
-from tsnrepro.testbeds.rack.end_station import Station
-from tsnrepro.testbeds.rack.findings import PASS, STOP
-from tsnrepro.testbeds.rack.shell import Shell
+from tsnrepro.testbeds.doctor import clocks
+from tsnrepro.testbeds.doctor.findings import PASS, STOP
+from tsnrepro.testbeds.hosts import nic_timestamps
+from tsnrepro.testbeds.hosts.shell import Shell
+from tsnrepro.testbeds.rack.station import StationDriver
 
 CLOCK = "PTP Hardware Clock: 0"
 PTP = {"interfaces": {"talker": "eth0", "listener": "eth0"}}
@@ -45,9 +45,9 @@ class StampingCard(CardOfTest):
         return super()._answer(words)
 
 
-def station(card, *, stamps=True, tell=None):
+def station(card, *, stamps=True, sink=None):
     settings = RackStation(address="192.0.2.1", interface=CARD, ipv4="10.0.100.2")
-    return Station(Shell(card, tell), settings, "10.0.100.1", "frerctl", stamps=stamps)
+    return StationDriver(Shell(card, sink), settings, "10.0.100.1", "frerctl", stamps=stamps)
 
 
 @pytest.mark.parametrize("before", [(0, 0), (1, 12)])
@@ -55,7 +55,7 @@ def test_a_card_stamps_every_frame_and_then_as_before(before):
     """Its driver's policy goes to the journal: also a kill leaves it where it was."""
     card = StampingCard(policy=before)
     state = json.loads(json.dumps(station(card).save()))
-    station(card).refuse(state)
+    station(card).check(state)
     station(card).prepare()
     assert card.policy == [before[0], 1]
     assert station(card).save()["stamps"] != state["stamps"]
@@ -68,7 +68,7 @@ def test_a_card_whose_stamps_nobody_asks_for_is_left_alone():
     card = StampingCard()
     kernels = station(card, stamps=False)
     state = kernels.save()
-    kernels.refuse(state)
+    kernels.check(state)
     kernels.prepare()
     kernels.restore(state)
     assert "stamps" not in state
@@ -78,18 +78,18 @@ def test_a_card_whose_stamps_nobody_asks_for_is_left_alone():
 def test_a_card_that_stamps_only_ptp_is_refused():
     card = StampingCard("ptpv2-l2-event")
     with pytest.raises(TestbedError, match="it has no receive filter `all`"):
-        station(card).refuse(station(card).save())
+        station(card).check(station(card).save())
 
 
 def test_a_driver_that_takes_another_filter_is_refused():
     card = StampingCard(takes=12)
-    with pytest.raises(TestbedError, match="told to stamp every frame and has receive filter 12"):
+    with pytest.raises(TestbedError, match="has receive filter 12 instead of `all`"):
         station(card).prepare()
 
 
 def test_a_dry_run_tells_the_policy_and_sets_none():
     card, lines = StampingCard(), []
-    station(card, tell=lambda _, argv: lines.append(" ".join(argv))).prepare()
+    station(card, sink=lambda _, argv: lines.append(" ".join(argv))).prepare()
     assert f"hwstamp_ctl -i {CARD} -t 0 -r 1" in lines
     assert card.policy == [0, 0]
 
@@ -97,8 +97,8 @@ def test_a_dry_run_tells_the_policy_and_sets_none():
 def test_a_garbled_policy_is_refused():
     card = StampingCard()
     card._answer = lambda _: "SIOCGHWTSTAMP failed: Operation not supported"
-    with pytest.raises(TestbedError, match=r"tells no time stamping.*not supported"):
-        card_stamps.policy(Shell(card), CARD)
+    with pytest.raises(TestbedError, match=r"prints no time stamping.*not supported"):
+        nic_timestamps.policy(Shell(card), CARD)
 
 
 # --- settings, programs, pages ----------------------------------------------------------------
@@ -155,11 +155,11 @@ def test_the_doctor_looks_at_the_measured_card():
     ):
         told = {f"ethtool -T {card}": STAMPING.format(clock=CLOCK, filters=printed)} | more
         host = examined(settings, "listener", {"card": card}, told)
-        finding = found(doctor_clocks.arrival_stamps, host)[f"arrival stamps of {card}"]
+        finding = found(clocks.rx_timestamping, host)[f"receive time stamps of {card}"]
         assert finding.verdict == verdict
     talker = examined(settings, "talker", {}, {})
-    assert not found(doctor_clocks.arrival_stamps, talker)
-    assert not found(doctor_clocks.arrival_stamps, examined(rack(), "listener", {}, {}))
+    assert not found(clocks.rx_timestamping, talker)
+    assert not found(clocks.rx_timestamping, examined(rack(), "listener", {}, {}))
 
 
 @pytest.mark.parametrize(("stamps", "said"), [("hardware", True), ("software", False)])

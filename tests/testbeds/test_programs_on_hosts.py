@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from tsnrepro.testbeds.rack import programs
+from tsnrepro.testbeds.hosts import programs
 
 pytestmark = pytest.mark.namespaces
 

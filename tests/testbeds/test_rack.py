@@ -29,17 +29,18 @@ from tsnrepro.records.tables import load_trials
 from tsnrepro.results.testbed import label_of, settings_of, write_facts
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.runner.run import run_trials, write_manifest
-from tsnrepro.testbeds.rack import actions, journal
-from tsnrepro.testbeds.rack.access import connect
-from tsnrepro.testbeds.rack.doctor import examine
-from tsnrepro.testbeds.rack.end_station import Station
-from tsnrepro.testbeds.rack.findings import PASS, STOP, WARN
-from tsnrepro.testbeds.rack.journal import Journal
+from tsnrepro.testbeds import commands
+from tsnrepro.testbeds.doctor.examine import examine
+from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN
+from tsnrepro.testbeds.doctor.frer import verify_frer
+from tsnrepro.testbeds.hosts import rollback
+from tsnrepro.testbeds.hosts.lease import HostLease
+from tsnrepro.testbeds.hosts.remote import connect
+from tsnrepro.testbeds.hosts.rollback import Journal
+from tsnrepro.testbeds.hosts.shell import Shell
 from tsnrepro.testbeds.rack.lan966x import Lan966xDriver
-from tsnrepro.testbeds.rack.lease import Reservation
-from tsnrepro.testbeds.rack.proof import prove
-from tsnrepro.testbeds.rack.shell import Shell
-from tsnrepro.testbeds.rack.testbed import HardwareTestbed, restore
+from tsnrepro.testbeds.rack.station import StationDriver
+from tsnrepro.testbeds.rack.testbed import RackTestbed, restore
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 
@@ -277,9 +278,9 @@ def test_a_failure_while_setting_up_puts_everything_back(tmp_path, monkeypatch):
 
     with Rack(tmp_path, ("ebpf", "ebpf")) as rack:
         before = fingerprint(rack)
-        monkeypatch.setattr(Station, "prepare", fail)
+        monkeypatch.setattr(StationDriver, "prepare", fail)
         with pytest.raises(TestbedError, match="no more"):
-            HardwareTestbed(rack.settings(), "failing", "", tmp_path).__enter__()
+            RackTestbed(rack.settings(), "failing", "", tmp_path).__enter__()
         assert fingerprint(rack) == before
         assert Journal("failing", tmp_path).read() is None
 
@@ -289,13 +290,13 @@ _CAMPAIGN = """\
 import sys
 from pathlib import Path
 from tsnrepro.config import load_testbed
-from tsnrepro.testbeds.rack.testbed import HardwareTestbed
+from tsnrepro.testbeds.rack.testbed import RackTestbed
 from tsnrepro.tools.frerctl import StreamFilter
 folder = Path(sys.argv[1])
 settings = load_testbed(folder / "rack.yaml")
 print("begins", flush=True)
 while True:
-    with HardwareTestbed(settings, "killed", "a campaign that is killed", folder) as testbed:
+    with RackTestbed(settings, "killed", "a campaign that is killed", folder) as testbed:
         testbed.configure("frer", StreamFilter("udp", 5202))
         testbed.snapshot()
 """
@@ -346,9 +347,9 @@ def test_what_is_let_go_halfway_is_let_go_by_the_next(tmp_path, monkeypatch):
         with (
             monkeypatch.context() as patched,
             pytest.raises(TestbedError, match="no more"),
-            HardwareTestbed(rack.settings(), "killed", "a test", tmp_path),
+            RackTestbed(rack.settings(), "killed", "a test", tmp_path),
         ):
-            patched.setattr(Reservation, "release", ended)
+            patched.setattr(HostLease, "release", ended)
         assert all(now["reserved"] for now in fingerprint(rack).values())
         assert restore("killed", Journal("killed", tmp_path))
         assert fingerprint(rack) == before
@@ -365,7 +366,7 @@ def test_the_next_campaign_goes_on_by_itself(tmp_path):
     with Rack(tmp_path, ("ebpf", "ebpf")) as rack:
         before = fingerprint(rack)
         killed_after(tmp_path, 1.5)
-        with HardwareTestbed(rack.settings(), "killed", "the next", tmp_path):
+        with RackTestbed(rack.settings(), "killed", "the next", tmp_path):
             pass
         assert fingerprint(rack) == before
 
@@ -374,8 +375,8 @@ def test_somebody_elses_filters_are_left_alone(tmp_path):
     with Rack(tmp_path, ("ebpf", "ebpf")) as rack:
         rack.run("sw2", "tc", "qdisc", "add", "dev", "eth1", "clsact")
         before = fingerprint(rack)
-        with pytest.raises(TestbedError, match="filters hang on eth1 already"):
-            HardwareTestbed(rack.settings(), "others", "", tmp_path).__enter__()
+        with pytest.raises(TestbedError, match="eth1 already has filters attached"):
+            RackTestbed(rack.settings(), "others", "", tmp_path).__enter__()
         assert fingerprint(rack) == before
 
 
@@ -383,8 +384,8 @@ def test_somebody_elses_filters_are_left_alone(tmp_path):
 
 
 def test_a_second_controller_is_told_who_is_there(computers, computers_up):
-    another = HardwareTestbed(computers.settings(), "another", "curious", computers.folder)
-    with pytest.raises(TestbedError, match=r"reserved by .* \(a test\) since 20"):
+    another = RackTestbed(computers.settings(), "another", "curious", computers.folder)
+    with pytest.raises(TestbedError, match=r"leased by .* \(a test\) since 20"):
         another.__enter__()
     assert Journal("another", computers.folder).read() is None
 
@@ -393,17 +394,17 @@ def test_a_reservation_ends_by_itself(tmp_path):
     with Rack(tmp_path, ("ebpf", "ebpf")) as rack, ExitStack() as stack:
         hosts = connect(rack.settings(), ("talker", "sw1"), stack)
         shells = {role: Shell(host) for role, host in hosts.items()}
-        gone = Reservation(shells, 1, "gone")
-        gone.take()
+        gone = HostLease(shells, 1, "gone")
+        gone.acquire()
         with pytest.raises(TestbedError, match="gone"):
-            Reservation(shells, 1, "next").take()
+            HostLease(shells, 1, "next").acquire()
         for role in shells:
             rack.run(role, "sh", "-c", "echo 1 >/run/tsnrepro-reservation/until")
-        after = Reservation(shells, 1, "next")
-        after.take()
+        after = HostLease(shells, 1, "next")
+        after.acquire()
         gone.release()
         with pytest.raises(TestbedError, match="next"):
-            gone.take()
+            gone.acquire()
 
 
 # --- who is let in ------------------------------------------------------------
@@ -456,7 +457,7 @@ def test_the_doctor_names_a_host_that_cannot_be_reached(tmp_path):
 
 @pytest.mark.parametrize("rack", BOTH)
 def test_frer_is_proved_by_frames(rack, request):
-    found = prove(request.getfixturevalue(rack), link_s=LINK_SECONDS)
+    found = verify_frer(request.getfixturevalue(rack), link_s=LINK_SECONDS)
     assert [finding.line() for finding in found if finding.verdict != PASS] == []
     assert {"replication", "elimination", "delivery"} < {finding.check for finding in found}
 
@@ -464,7 +465,7 @@ def test_frer_is_proved_by_frames(rack, request):
 def test_a_dead_path_is_no_proof(computers, computers_up):
     computers.run("sw2", "ip", "link", "set", "eth2", "down")
     try:
-        found = {f.check: f for f in prove(computers_up, link_s=LINK_SECONDS)}
+        found = {f.check: f for f in verify_frer(computers_up, link_s=LINK_SECONDS)}
     finally:
         computers.run("sw2", "ip", "link", "set", "eth2", "up")
     assert found["replication"].verdict == found["path m1 alone"].verdict == STOP
@@ -475,8 +476,8 @@ def test_a_dead_path_is_no_proof(computers, computers_up):
 def test_a_dry_run_prints_every_command_and_changes_nothing(tmp_path, monkeypatch, capsys):
     with Rack(tmp_path, ("lan966x", "ebpf")) as rack:
         before = fingerprint(rack)
-        monkeypatch.setattr(actions, "testbed_settings", lambda _: rack.settings())
-        actions.configure("a-rack", "frer", dry_run=True)
+        monkeypatch.setattr(commands, "testbed_settings", lambda _: rack.settings())
+        commands.configure("a-rack", "frer", dry_run=True)
         assert fingerprint(rack) == before
     printed = capsys.readouterr().out.splitlines()
     wanted = (
@@ -494,20 +495,22 @@ def test_the_commands_of_a_rack(tmp_path, monkeypatch, capsys):
     """As a person uses them: set up by hand, look, undo."""
     with Rack(tmp_path, ("ebpf", "ebpf")) as rack:
         before = fingerprint(rack)
-        monkeypatch.setattr(actions, "testbed_settings", lambda _: rack.settings())
-        monkeypatch.setattr(journal, "root", lambda: tmp_path)
-        actions.configure("a-rack", "frer", dry_run=False)
+        monkeypatch.setattr(commands, "testbed_settings", lambda _: rack.settings())
+        monkeypatch.setattr(rollback, "root", lambda: tmp_path)
+        commands.configure("a-rack", "frer", dry_run=False)
         assert fingerprint(rack) != before
-        actions.restore_rack("a-rack", dry_run=True)
+        commands.restore_rack("a-rack", dry_run=True)
         assert "sw1# tc qdisc del dev eth1 clsact" in capsys.readouterr().out
-        actions.restore_rack("a-rack", dry_run=False)
+        commands.restore_rack("a-rack", dry_run=False)
         assert fingerprint(rack) == before
-        actions.restore_rack("a-rack", dry_run=False)
+        commands.restore_rack("a-rack", dry_run=False)
         rack.run("talker", "ip", "link", "set", CARDS["talker"], "down")
-        with pytest.raises(TestbedError, match="say stop"):
-            actions.doctor("a-rack", as_json=True, frer=True)
+        with pytest.raises(TestbedError, match="checks failed"):
+            commands.doctor("a-rack", as_json=True, frer=True)
     printed = capsys.readouterr().out
-    assert "a-rack: as it was before the campaign\na-rack: nothing to restore" in printed
+    assert (
+        "a-rack: restored to its state before the campaign\na-rack: nothing to restore" in printed
+    )
     findings = json.loads(printed[printed.index("[\n") :])
     assert {"check", "role", "verdict", "found", "remedy"} == set(findings[0])
 
@@ -540,4 +543,4 @@ def test_a_refusal_with_exit_status_zero_is_noticed(tmp_path):
         driver = Lan966xDriver(Shell(connection), rack.settings().hosts.sw1)
         driver._set_frer(["iflow", "300"], {"generation": "1"})
         with pytest.raises(TestbedError, match="iflow 300 --generation 1 failed"):
-            driver._carry_out()
+            driver._run_pending()

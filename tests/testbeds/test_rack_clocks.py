@@ -10,9 +10,9 @@ from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends import backend
 from tsnrepro.runner.load import IntendedLoad
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.testbeds.rack import time_service
-from tsnrepro.testbeds.rack.doctor import examine
-from tsnrepro.testbeds.rack.findings import PASS, STOP
+from tsnrepro.testbeds.doctor.examine import examine
+from tsnrepro.testbeds.doctor.findings import PASS, STOP
+from tsnrepro.testbeds.hosts import clock_sync
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 
@@ -54,8 +54,8 @@ def sent(testbed, **asked):
 def test_linuxptp_runs_while_a_trial_needs_the_clocks_and_no_longer(rack, testbed, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        time_service.ClockKeeper,
-        "_see_that_all_run",
+        clock_sync.ClockSynchronizer,
+        "_check_running",
         lambda keeper: seen.append((running(rack), sorted(keeper._running))),
     )
     outcome = sent(testbed, arrivals=True)
@@ -72,8 +72,10 @@ def test_linuxptp_runs_while_a_trial_needs_the_clocks_and_no_longer(rack, testbe
 
 
 def test_a_program_that_ends_by_itself_ends_the_trial(rack, testbed, monkeypatch):
-    monkeypatch.setattr(time_service, "configuration", lambda *_: "[global]\nno_such_option 1\n")
-    with pytest.raises(TestbedError, match="it ended by itself"):
+    monkeypatch.setattr(
+        clock_sync, "ptp4l_configuration", lambda *_: "[global]\nno_such_option 1\n"
+    )
+    with pytest.raises(TestbedError, match="ended unexpectedly"):
         sent(testbed, arrivals=True)
     assert running(rack) == []
 

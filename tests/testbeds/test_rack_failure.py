@@ -8,8 +8,8 @@ from tsnrepro.config.frer import LatentSettings
 from tsnrepro.experiments.failure import measure as failure
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.testbeds import clocks
-from tsnrepro.testbeds.clocks import ClockSyncFailure
+from tsnrepro.testbeds.hosts import clocks
+from tsnrepro.testbeds.hosts.clocks import ClockSyncFailure
 from tsnrepro.testbeds.rack import faults
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
@@ -106,7 +106,7 @@ def test_arrivals_are_put_on_the_talkers_clock_where_nobody_keeps_the_clocks(
 ):
     """The hosts of this rack share a clock, so what is taken off is the quickest way alone."""
     nobody = ClockSyncFailure("nobody keeps them together")
-    monkeypatch.setattr(clocks, "clock_agreement", lambda *_: nobody)
+    monkeypatch.setattr(clocks, "compare_clocks", lambda *_: nobody)
     values = failing(computers, "failover")
     assert 0 < values["listener_ahead_ns"] < 5_000_000
     assert values["result"]["during_mbps"] == pytest.approx(

@@ -3,7 +3,7 @@
 import pytest
 
 from tsnrepro.common.errors import CommandError
-from tsnrepro.testbeds.rack.host import RackHost
+from tsnrepro.testbeds.hosts.aliases import AliasedHost
 
 pytestmark = pytest.mark.namespaces
 
@@ -13,7 +13,7 @@ COMPLAIN = ["sh", "-c", 'echo "no $0 here, but $0-1" >&2; exit 3']
 @pytest.fixture
 def host(testbed):
     """Of a rack whose switch calls its member ports otherwise than the topology."""
-    return RackHost(testbed.hosts["sw1"], {"a0": "m0", "a1": "m1"}, {"/here/ip": "ip"})
+    return AliasedHost(testbed.hosts["sw1"], {"a0": "m0", "a1": "m1"}, {"/here/ip": "ip"})
 
 
 def test_a_command_is_recorded_as_it_was_asked_for(host):
@@ -34,7 +34,7 @@ def test_what_a_command_complains_of_has_the_names_of_the_topology(host):
 
 def test_a_command_that_is_lost_is_told_as_it_was_asked_for(host):
     asked = ["sh", "-c", "kill -KILL $$", "a0"]
-    with pytest.raises(CommandError, match="a signal ended it") as error:
+    with pytest.raises(CommandError, match="terminated by a signal") as error:
         host.run(asked, deadline_s=20)
     assert error.value.where == "sw1: sh -c 'kill -KILL $$' a0"
     process = host.start(["sh", "-c", "exit", "a0"], deadline_s=20)

@@ -8,9 +8,9 @@ from tsnrepro.config import FrerSettings
 from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.testbeds.rack import actions
-from tsnrepro.testbeds.rack.findings import PASS
-from tsnrepro.testbeds.rack.proof import prove
+from tsnrepro.testbeds import commands
+from tsnrepro.testbeds.doctor.findings import PASS
+from tsnrepro.testbeds.doctor.frer import verify_frer
 from tsnrepro.testbeds.rack.traffic_control import parse_recovery
 from tsnrepro.tools.frerctl import StreamFilter
 
@@ -62,7 +62,7 @@ def test_what_a_narrow_path_drops_is_named_where_it_was_dropped(rack, testbed):
 
 def test_a_kernel_without_the_action_is_said_and_control_goes_on(testbed):
     stream = StreamFilter("udp", 5202)
-    with pytest.raises(TestbedError, match="tc did not take the action frer"):
+    with pytest.raises(TestbedError, match="tc does not support the action frer"):
         testbed.configure("frer", stream)
     assert loss_at(testbed)["accounting"]["unaccounted"] == 0
 
@@ -70,9 +70,9 @@ def test_a_kernel_without_the_action_is_said_and_control_goes_on(testbed):
 def test_what_a_kernel_cannot_be_told_is_refused(testbed):
     driver = testbed._rack.switches["sw1"]
     stream = StreamFilter("udp", 5202)
-    with pytest.raises(TestbedError, match="remembers 32 numbers at most"):
+    with pytest.raises(TestbedError, match="the kernel supports at most 32"):
         driver.configure("frer", FrerSettings(), stream)
-    with pytest.raises(TestbedError, match="cannot be let through"):
+    with pytest.raises(TestbedError, match="cannot pass frames"):
         driver.configure("frer", FrerSettings(**FRER, take_no_sequence=True), stream)
 
 
@@ -107,7 +107,7 @@ def test_one_configuration_after_the_other(replicating):
 
 
 def test_frer_is_proved_by_frames(replicating):
-    found = prove(replicating, link_s=LINK_SECONDS)
+    found = verify_frer(replicating, link_s=LINK_SECONDS)
     assert [finding.line() for finding in found if finding.verdict != PASS] == []
 
 
@@ -115,8 +115,8 @@ def test_the_words_of_frer(tmp_path, monkeypatch, capsys):
     """Numbering and copies at the host port, one recovery function for all member ports."""
     with Rack(tmp_path, ("kernel", "kernel")) as rack:
         before = fingerprint(rack)
-        monkeypatch.setattr(actions, "testbed_settings", lambda _: rack.settings(frer=FRER))
-        actions.configure("a-rack", "frer", dry_run=True)
+        monkeypatch.setattr(commands, "testbed_settings", lambda _: rack.settings(frer=FRER))
+        commands.configure("a-rack", "frer", dry_run=True)
         assert fingerprint(rack) == before
     printed = capsys.readouterr().out.splitlines()
     everything = "protocol all u32 match u32 0 0"
@@ -159,5 +159,5 @@ def test_counters_of_recovery_are_read():
 
 
 def test_a_counter_that_is_not_told_is_named():
-    with pytest.raises(TestbedError, match="tc tells no rogue, lost of recovery"):
+    with pytest.raises(TestbedError, match="tc prints no rogue, lost of recovery"):
         parse_recovery(PRINTED.replace("rogue=2 lost=3 ", ""), "sw2")

@@ -14,12 +14,12 @@ from tsnrepro.experiments.shaping import on_hosts, topology
 from tsnrepro.experiments.shaping.settings import ShapingPart
 from tsnrepro.native import streams
 from tsnrepro.results import testbed as facts_as_results
+from tsnrepro.testbeds.emulated.local_jobs import LocalJobs
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed
-from tsnrepro.testbeds.host import Completed
+from tsnrepro.testbeds.hosts.host import Completed
 from tsnrepro.testbeds.jobs import devices, script
 from tsnrepro.testbeds.jobs.job import Bridge, Job, Link, LinkEnd, Pause, Step, Stop, Vlan
-from tsnrepro.testbeds.jobs.local import LocalJobs
 from tsnrepro.testbeds.jobs.sessions import SessionJobs
 from tsnrepro.tools import qdisc
 
@@ -284,7 +284,7 @@ def test_vlans_are_asked_for_addressed_and_removed(rack, unchanged):
     lines = [line for line in script.text(asked).splitlines() if " vlan " in line]
     for name in ("talker", "listener"):
         (command,) = hosts[name].asked
-        assert f"must ip -n {name} {command.removeprefix('ip ')}" in lines
+        assert f"run_checked ip -n {name} {command.removeprefix('ip ')}" in lines
 
 
 def test_what_came_back_says_where_it_ran(rack):
@@ -345,7 +345,9 @@ def test_a_missing_device_is_named(rack, unchanged):
 
 def test_a_missing_program_is_named_with_its_host(rack, unchanged):
     asked = job(Step("talk", "line", ("no-such-program",), 5), programs=("no-such-program", "ip"))
-    with pytest.raises(TestbedError, match=r"no program no-such-program \(job test, host line\)"):
+    with pytest.raises(
+        TestbedError, match=r"missing program no-such-program \(job test, host line\)"
+    ):
         SessionJobs(rack.hosts).run(asked)
 
 
@@ -362,7 +364,7 @@ USES = {
         ["ip link set p1 up", "ip route add 10.9.0.0/16 dev p1"],
         ["ip link set p1 down"],
     ),
-    "there is a device br0 already": (
+    "device br0 already exists": (
         ["ip link add br0 type bridge"],
         ["ip link delete br0"],
     ),
@@ -386,7 +388,7 @@ def test_what_others_use_is_left_to_them(rack, unchanged, use):
 
 def test_a_device_that_carries_the_session_is_left_to_it(rack, lived_in, unchanged):
     talker = Answering(rack.hosts["talker"], "SSH_CONNECTION", "192.0.2.7")
-    with pytest.raises(TestbedError, match=r"eth0 is in use: the SSH session.*host talker"):
+    with pytest.raises(TestbedError, match=r"eth0 is in use: the SSH connection.*host talker"):
         SessionJobs(rack.hosts | {"talker": talker}).run(job())
 
 
@@ -402,7 +404,7 @@ def test_a_file_that_is_there_is_left_there(rack, kind):
         "input": job(inputs={"/tmp/own": b""}),
         "collected": job(shell("write", "echo >/tmp/own", files=("/tmp/own",))),
     }[kind]
-    with pytest.raises(TestbedError, match=r"/tmp/own already.*\(job test, host talker\)"):
+    with pytest.raises(TestbedError, match=r"/tmp/own.* already exists.*\(job test, host talker\)"):
         SessionJobs(rack.hosts).run(asked)
     assert rack.run("talker", "cat", "/tmp/own") == "mine\n"
     rack.run("talker", "rm", "/tmp/own")
@@ -526,7 +528,7 @@ def test_a_job_beyond_its_deadline_that_leaves_something_ends_the_campaign():
         set_up_s = SessionJobs(rack.hosts).run(job(**SET_UP)).wall_s
         lose = replace(shell("lose", "sleep 1; pkill -KILL sshd", background=True), host="line")
         asked = job(lose, shell("spin", f"sleep {MARK}"), deadline_s=set_up_s + 3, **SET_UP)
-        with pytest.raises(TestbedError, match="not all that it set up was taken back") as error:
+        with pytest.raises(TestbedError, match="its rollback failed") as error:
             SessionJobs(rack.hosts).run(asked)
         assert not isinstance(error.value, JobDeadlineError)
     finally:

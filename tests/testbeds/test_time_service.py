@@ -12,10 +12,12 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
 from tsnrepro.config import load_testbed
 from tsnrepro.config.ptp import PtpSettings, RackPtpSettings
-from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, judge_stamping, parse_phc2sys
-from tsnrepro.testbeds.host import Completed
-from tsnrepro.testbeds.rack import actions, time_service
-from tsnrepro.testbeds.rack.time_service import ClockKeeper, configuration, phc2sys
+from tsnrepro.testbeds import commands
+from tsnrepro.testbeds.hosts import clock_sync
+from tsnrepro.testbeds.hosts.clock_sync import ClockSynchronizer, _phc2sys, ptp4l_configuration
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure, add_stamping_card
+from tsnrepro.testbeds.hosts.host import Completed
+from tsnrepro.tools.linuxptp import parse_phc2sys
 
 CARDS = {"talker": "enp3s0", "listener": "enp4s0"}
 PORTS = {role: [card] for role, card in CARDS.items()}
@@ -27,7 +29,7 @@ def test_the_talker_is_the_grandmaster():
     read = {}
     for role, card in CARDS.items():
         read[role] = configparser.ConfigParser(delimiters=" ")
-        read[role].read_string(configuration(PtpSettings(domain=7), role, [card]))
+        read[role].read_string(ptp4l_configuration(PtpSettings(domain=7), role, [card]))
         assert card in read[role].sections()
         assert read[role]["global"]["domainNumber"] == "7"
         assert read[role]["global"]["time_stamping"] == "hardware"
@@ -36,10 +38,10 @@ def test_the_talker_is_the_grandmaster():
 
 
 def test_cards_keep_tai():
-    assert phc2sys("talker", "enp3s0", 37)[:7] == [
+    assert _phc2sys("talker", "enp3s0", 37)[:7] == [
         *("phc2sys", "-s", "CLOCK_REALTIME", "-c", "enp3s0", "-O", "37"),
     ]
-    assert phc2sys("listener", "enp4s0", 37)[:7] == [
+    assert _phc2sys("listener", "enp4s0", 37)[:7] == [
         *("phc2sys", "-s", "enp4s0", "-c", "CLOCK_REALTIME", "-O", "-37"),
     ]
 
@@ -82,7 +84,7 @@ class Host:
 def keeper(talker, listener, **settings):
     chosen = PtpSettings(**{"lock_timeout_s": 0.001, "max_clock_error_ns": 200_000, **settings})
     hosts = {"talker": talker, "listener": listener}
-    return ClockKeeper(hosts, PORTS, "/listener", chosen)
+    return ClockSynchronizer(hosts, PORTS, "/listener", chosen)
 
 
 def hosts(dies=False):
@@ -96,7 +98,7 @@ def hosts(dies=False):
 
 def test_a_block_begins_with_clocks_that_agree_and_leaves_nothing():
     talker, listener = hosts()
-    with keeper(talker, listener).together(10) as agreed:
+    with keeper(talker, listener).synchronized(10) as agreed:
         assert [type(each) for each in agreed] == [ClockSync]
         assert [p.argv[0] for p in talker.processes] == ["ptp4l", "sh"]
         assert not any(p.stopped for p in talker.processes)
@@ -109,13 +111,13 @@ def test_a_block_begins_with_clocks_that_agree_and_leaves_nothing():
 def test_a_card_that_stamps_arrivals_is_kept_on_its_systems_clock_in_tai():
     """Besides the card that linuxptp speaks over: what is left of doubt there adds to the rest."""
     talker, listener = hosts()
-    with keeper(talker, listener).together(10) as apart:
+    with keeper(talker, listener).synchronized(10) as apart:
         alone = apart[0].uncertainty_ns
     talker, listener = hosts()
     chosen = PtpSettings(lock_timeout_s=0.001, max_clock_error_ns=200_000)
     both = {"talker": talker, "listener": listener}
-    kept = ClockKeeper(both, PORTS, "/listener", chosen, {"listener": "enp9s0"})
-    with kept.together(10) as agreed:
+    kept = ClockSynchronizer(both, PORTS, "/listener", chosen, {"listener": "enp9s0"})
+    with kept.synchronized(10) as agreed:
         share = agreed[0].evidence["stamping_card_share_ns"]
     # The largest in the log: 9100 ns, and half of the 87000 that reading it took.
     assert share == 9100 + 87_000 / 2
@@ -129,7 +131,7 @@ def test_a_card_that_stamps_arrivals_is_kept_on_its_systems_clock_in_tai():
 def test_a_stamping_card_that_is_not_locked_is_refused():
     told = parse_phc2sys(PHC2SYS)
     assert {each.state for each in told} >= {"s1"}
-    found = judge_stamping(ClockSync(5.0, "linuxptp"), told)
+    found = add_stamping_card(ClockSync(5.0, "linuxptp"), told)
     assert isinstance(found, ClockSyncFailure)
     assert "stamping card's phc2sys is in servo state s1" in found.reason
 
@@ -140,16 +142,16 @@ def board(says):
     between = Host("sw", {"pmc": says})
     kept = {"talker": talker, "sw": between, "listener": listener}
     chosen = PtpSettings(lock_timeout_s=0.001, max_clock_error_ns=200_000)
-    return ClockKeeper(kept, PORTS | {"sw": ["eth1", "eth0"]}, "/listener", chosen), between
+    return ClockSynchronizer(kept, PORTS | {"sw": ["eth1", "eth0"]}, "/listener", chosen), between
 
 
 def test_a_board_between_keeps_its_own_clock_and_adds_its_doubt():
     """No phc2sys carries it on: gates go by the board's clock itself."""
     talker, listener = hosts()
-    with keeper(talker, listener).together(10) as apart:
+    with keeper(talker, listener).synchronized(10) as apart:
         alone = apart[0].uncertainty_ns
     kept, between = board(BOUNDARY)
-    with kept.together(10) as agreed:
+    with kept.synchronized(10) as agreed:
         share = agreed[0].evidence["switch_share_ns"]
         assert share > 0
         assert agreed[0].uncertainty_ns == alone + share
@@ -167,13 +169,13 @@ def test_a_board_between_keeps_its_own_clock_and_adds_its_doubt():
         (RECEIVER, "the switch's PTP ports are UNCALIBRATED, LISTENING, none SLAVE"),
         (
             BOUNDARY.replace("624c0b.fffe.e2f8c6", "aaaaaa.fffe.aaaaaa"),
-            "follows the grandmaster aaaaaa",
+            "has grandmaster aaaaaa",
         ),
     ],
 )
 def test_a_board_whose_clock_is_another_is_refused(says, said):
     kept, between = board(says)
-    with pytest.raises(TestbedError, match=said), kept.together(10):
+    with pytest.raises(TestbedError, match=said), kept.synchronized(10):
         pass
     assert all(p.stopped for p in between.processes)
 
@@ -181,7 +183,7 @@ def test_a_board_whose_clock_is_another_is_refused(says, said):
 def test_clocks_that_part_during_a_block_are_told_after_it():
     """What was measured meanwhile is there, and may be worth something without them."""
     talker, listener = hosts()
-    with keeper(talker, listener).together(10) as agreed:
+    with keeper(talker, listener).synchronized(10) as agreed:
         listener._says["pmc"] = RECEIVER
     assert isinstance(agreed[0], ClockSync)
     assert agreed[1] == ClockSyncFailure(
@@ -191,32 +193,32 @@ def test_clocks_that_part_during_a_block_are_told_after_it():
 
 def test_a_program_that_ends_during_a_block_is_told_after_it():
     talker, listener = hosts()
-    with keeper(talker, listener).together(10) as agreed:
+    with keeper(talker, listener).synchronized(10) as agreed:
         listener.processes[0].running = False
     assert isinstance(agreed[1], ClockSyncFailure)
-    assert "it ended by itself: no such device (listener: ptp4l)" in agreed[1].reason
+    assert "ended unexpectedly: no such device (listener: ptp4l)" in agreed[1].reason
 
 
 @pytest.mark.parametrize(
     ("dies", "settings", "said"),
     [
-        (False, {"max_clock_error_ns": 1}, "only within .* ns, and 1 are asked for"),
-        (True, {}, "it ended by itself: no such device"),
+        (False, {"max_clock_error_ns": 1}, "uncertainty is .* ns, the limit 1 ns"),
+        (True, {}, "ended unexpectedly: no such device"),
     ],
 )
 def test_what_keeps_clocks_apart_is_said(dies, settings, said):
     talker, listener = hosts(dies)
-    together = keeper(talker, listener, **settings).together(10)
+    together = keeper(talker, listener, **settings).synchronized(10)
     with pytest.raises(TestbedError, match=said), together:
         pass
     assert all(p.stopped for host in (talker, listener) for p in host.processes)
 
 
 def test_without_linuxptp_two_machines_do_not_agree(monkeypatch):
-    monkeypatch.setattr(time_service, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(clock_sync, "_POLL_SECONDS", 0.0)
     talker, listener = hosts()
-    apart = ClockKeeper({"talker": talker, "listener": listener}, PORTS, "/listener", None)
-    with pytest.raises(TestbedError, match="no time service is configured"), apart.together(1):
+    apart = ClockSynchronizer({"talker": talker, "listener": listener}, PORTS, "/listener", None)
+    with pytest.raises(TestbedError, match="no time service is configured"), apart.synchronized(1):
         nullcontext()
 
 
@@ -226,22 +228,22 @@ def test_without_linuxptp_two_machines_do_not_agree(monkeypatch):
 def test_a_racks_dry_run_tells_linuxptp_of_both_stations(capsys):
     """Over the cards of their own cable, each with the configuration that a trial would write."""
     rack = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
-    actions.tell_clocks(rack)
+    commands.print_clock_commands(rack)
     assert capsys.readouterr().out == ""
     ptp = RackPtpSettings(interfaces=CARDS, domain=3)
-    actions.tell_clocks(rack.model_copy(update={"ptp": ptp}))
-    started, ended = capsys.readouterr().out.split("# and after it")
+    commands.print_clock_commands(rack.model_copy(update={"ptp": ptp}))
+    started, ended = capsys.readouterr().out.split("# after it")
     for role, card in CARDS.items():
-        assert configuration(ptp, role, [card]) in started
+        assert ptp4l_configuration(ptp, role, [card]) in started
         assert f"{role}# ptp4l -f " in started
         assert f"{role}# kill -TERM $phc2sys\n{role}# kill -TERM $ptp4l\n" in ended
-    assert shlex.join(phc2sys("listener", CARDS["listener"], 37)) in started
+    assert shlex.join(_phc2sys("listener", CARDS["listener"], 37)) in started
 
 
 def test_clocks_that_are_only_watched_are_carried_nowhere(capsys):
     rack = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
     ptp = RackPtpSettings(interfaces=CARDS, free_running=True)
-    actions.tell_clocks(rack.model_copy(update={"ptp": ptp}))
+    commands.print_clock_commands(rack.model_copy(update={"ptp": ptp}))
     told = capsys.readouterr().out
     assert "ptp4l" in told
     assert "phc2sys" not in told

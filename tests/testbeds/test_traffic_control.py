@@ -6,7 +6,7 @@ import pytest
 
 from tsnrepro.config import FrerSettings
 from tsnrepro.config.rack import KernelSwitch
-from tsnrepro.testbeds.rack.shell import Shell
+from tsnrepro.testbeds.hosts.shell import Shell
 from tsnrepro.testbeds.rack.traffic_control import KernelDriver
 from tsnrepro.tools.frerctl import StreamFilter
 
@@ -26,5 +26,5 @@ def test_the_copies_of_a_handshake_are_none_of_the_streams(paths, handshake):
     driver.configure("frer", FrerSettings(history_length=32, reset_ms=200), stream)
     assert told
     discarded = (paths - 1) * (SENT + handshake) + ROGUE
-    places = driver._places({"discarded": discarded, "rogue": ROGUE, "tagless": 0})
+    places = driver._discarded({"discarded": discarded, "rogue": ROGUE, "tagless": 0})
     assert places["eliminated"]["stream_frames"] == (paths - 1) * SENT

@@ -13,9 +13,9 @@ from tsnrepro.native.bridge import counters as bridge
 from tsnrepro.native.streams.command import parse_listener, parse_talker
 from tsnrepro.native.streams.log import read_listener_log
 from tsnrepro.native.streams.stalls import parse_stalls
-from tsnrepro.testbeds.clocks import parse_phc2sys, parse_ptp_state
-from tsnrepro.tools import delayline, dumpcap, frerctl, iperf3, kernel, ping, qdisc, sockperf
-from tsnrepro.tools.counters import read_host
+from tsnrepro.tools import delayline, dumpcap, frerctl, host_counters, iperf3, ping, qdisc, sockperf
+from tsnrepro.tools.host_counters import read_host
+from tsnrepro.tools.linuxptp import parse_phc2sys, parse_ptp_state
 
 NUMBERS = [300, pytest.param(10_000, marks=pytest.mark.long)]
 COUNTERS = {
@@ -77,15 +77,15 @@ DOCUMENTS = {
     "stallmeter": (STALLS, parse_stalls),
     "frerctl counters": (COUNTERS, frerctl.parse_counters),
     "frerctl drops": (DROPS, frerctl.parse_drops),
-    "tc": (QUEUES, kernel.parse_queues),
+    "tc": (QUEUES, host_counters.parse_queues),
     "tc of disciplines": (QUEUES, qdisc.parse_statistics),
-    "ip": (LINKS, kernel.parse_links),
+    "ip": (LINKS, host_counters.parse_links),
     "bridge": (BRIDGE, bridge.parse),
     "delayline": (DELAYS, delays),
 }
 TEXTS = {
     "ping": (PING.encode(), ping.parse),
-    "nstat": (b"Udp: NoPorts InErrors\nUdp: 4 5\n", kernel.parse_stack),
+    "nstat": (b"Udp: NoPorts InErrors\nUdp: 4 5\n", host_counters.parse_stack),
     "phc2sys": (PHC2SYS.encode(), parse_phc2sys),
     "pmc": (RECEIVER.encode(), parse_ptp_state),
     "dumpcap": (DUMPCAP, dumpcap.parse_totals),
@@ -150,7 +150,7 @@ def test_a_count_of_thousands_of_digits_is_no_count(ping_pong_output):
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_counters_of_this_machine(number):
-    done = subprocess.run(kernel.snapshot("", ""), capture_output=True, check=True)
+    done = subprocess.run(host_counters.snapshot("", ""), capture_output=True, check=True)
 
     def read(content: bytes) -> None:
         read_host(text(content))

@@ -70,10 +70,10 @@ def test_a_warning_may_stand_before_the_json(udp_output):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "printed no JSON but: nothing"),
-        ("iperf3: command not found\n", "printed no JSON but: iperf3: command not found"),
+        ("", "printed no JSON: nothing"),
+        ("iperf3: command not found\n", "printed no JSON: iperf3: command not found"),
         ("{}", "lacks 'end'"),
-        ('{"end": {}', "broken JSON"),
+        ('{"end": {}', "damaged JSON"),
         ('{"error": "the server is busy"}', "the server is busy"),
     ],
 )

@@ -210,7 +210,7 @@ def test_statistics_are_read_by_discipline():
 
 def test_counts_between_two_readings():
     before, after = printed(packets=3, drops=1), printed(packets=10, drops=1)
-    rows = qdisc.trial_counters(qdisc.parse_statistics(before), qdisc.parse_statistics(after))
+    rows = qdisc.statistics_between(qdisc.parse_statistics(before), qdisc.parse_statistics(after))
     assert [(row["kind"], row["sent_packets"], row["drops"]) for row in rows] == [
         ("taprio", 7, 0),
         ("tbf", 7, 0),
@@ -220,9 +220,9 @@ def test_counts_between_two_readings():
 def test_a_discipline_that_was_replaced_in_between_is_refused():
     before, after = printed(packets=30), printed(packets=10)
     with pytest.raises(ToolError, match="replaced between the readings"):
-        qdisc.trial_counters(qdisc.parse_statistics(before), qdisc.parse_statistics(after))
+        qdisc.statistics_between(qdisc.parse_statistics(before), qdisc.parse_statistics(after))
     with pytest.raises(ToolError, match="replaced"):
-        qdisc.trial_counters([], qdisc.parse_statistics(after))
+        qdisc.statistics_between([], qdisc.parse_statistics(after))
 
 
 @pytest.mark.parametrize("text", ["", "Cannot find device", "{}", '[{"kind": "tbf"}]', "[3]"])

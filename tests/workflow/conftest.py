@@ -9,13 +9,13 @@ from miniature import miniature
 from repository_copy import copy_of_repository
 
 from tsnrepro.config.files import campaign
-from tsnrepro.testbeds.emulated.requirements import missing
+from tsnrepro.testbeds.emulated.namespace import missing_requirements
 
 
 @pytest.fixture(scope="session")
 def miniatures(tmp_path_factory):
     """Return the copy; what one campaign left there is there for the tests after it."""
-    lacks = missing() + ([] if shutil.which("latexmk") else ["latexmk"])
+    lacks = missing_requirements() + ([] if shutil.which("latexmk") else ["latexmk"])
     if lacks and not os.environ.get("CI"):
         pytest.skip(f"this machine lacks {', '.join(lacks)}")
     assert not lacks, f"CI must run the whole way, and lacks {', '.join(lacks)}"

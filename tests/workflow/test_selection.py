@@ -169,7 +169,7 @@ class TestOptionalColumns:
         monkeypatch.setattr(
             "tsnrepro.testbeds.choose.missing_on_machine", lambda kind: missing.get(kind, [])
         )
-        monkeypatch.setattr("tsnrepro.testbeds.guest.requirements.lacking_qdiscs", list)
+        monkeypatch.setattr("tsnrepro.testbeds.choose.missing_qdiscs", list)
         assert campaign("documents").compare_with == ["guest"]
         found = self.columns(testbed=testbed, campaign="documents")
         assert found["selected"][0].testbed == "emulated"

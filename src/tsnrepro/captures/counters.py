@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES
 from tsnrepro.config.frer import RECOVERY_COUNTERS, FrerSettings
-from tsnrepro.tools.counters import CounterDifferences, Snapshot
+from tsnrepro.tools.snapshot import CounterDifferences, Snapshot
 
 SENDING, RECEIVING = SWITCHES
 

@@ -10,8 +10,8 @@ from tsnrepro.captures.report import WireReport, report_captures
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.topology import LISTENER
 from tsnrepro.records.store import COUNTERS_AFTER, COUNTERS_BEFORE
-from tsnrepro.tools.counters import Snapshot, recorded_snapshot
 from tsnrepro.tools.frerctl import StreamFilter
+from tsnrepro.tools.snapshot import Snapshot, recorded_snapshot
 
 _Output = Callable[[str, str], bytes]
 """Returns an output of a trial, decompressed, by the names of both; as a raw store does."""

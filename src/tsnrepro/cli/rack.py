@@ -53,14 +53,14 @@ def _add_dry_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _doctor(arguments: argparse.Namespace) -> None:
-    from tsnrepro.testbeds.rack.actions import doctor  # noqa: PLC0415
+    from tsnrepro.testbeds.commands import doctor  # noqa: PLC0415
 
     doctor(arguments.testbed, as_json=arguments.json, frer=arguments.frer)
 
 
 def _configure(arguments: argparse.Namespace) -> None:
     from tsnrepro.experiments.shaping.dry_run import print_dry_run  # noqa: PLC0415
-    from tsnrepro.testbeds.rack.actions import configure, pair_settings  # noqa: PLC0415
+    from tsnrepro.testbeds.commands import configure, pair_settings  # noqa: PLC0415
 
     name, configuration = arguments.testbed, arguments.configuration
     pair = pair_settings(name) if arguments.dry_run else None
@@ -71,6 +71,6 @@ def _configure(arguments: argparse.Namespace) -> None:
 
 
 def _restore(arguments: argparse.Namespace) -> None:
-    from tsnrepro.testbeds.rack.actions import restore_rack  # noqa: PLC0415
+    from tsnrepro.testbeds.commands import restore_rack  # noqa: PLC0415
 
     restore_rack(arguments.testbed, dry_run=arguments.dry_run)

@@ -1,15 +1,22 @@
-"""Names of a testbed's hosts and ports: a talker, two switches and a listener.
+"""Names of the hosts and ports of a testbed: a talker, two FRER switches and a listener.
 
-talker eth0 --- p0 sw1 m0 === m0 sw2 p0 --- eth0 listener
-m1 === m1            (one pair per member path)
+::
+
+    talker eth0 --- p0 sw1 m0 === m0 sw2 p0 --- eth0 listener
+                           m1 === m1            (one pair per member path)
+
+On a pair of network cards, a single switch may be cabled between talker and listener, with a loader
+on its third port.
 """
 
 TALKER, LISTENER = "talker", "listener"
+STATIONS = (TALKER, LISTENER)
 SWITCHES = ("sw1", "sw2")
 HOSTS = (TALKER, *SWITCHES, LISTENER)
+INLINE_SWITCH, LOADER = "sw", "loader"
 HOST_PORT, CARD = "p0", "eth0"
 
 
 def member_names(paths: int) -> list[str]:
-    """Return the names of the member links, and of both switches' ports to them."""
+    """Return the names of the member links, and of the ports of both switches to them."""
     return [f"m{path}" for path in range(paths)]

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
-from tsnrepro.tools.counters import CounterDifferences, Snapshot
 from tsnrepro.tools.frerctl import Drops
+from tsnrepro.tools.snapshot import CounterDifferences, Snapshot
 
 _SENDING_SWITCH, _RECEIVING_SWITCH = SWITCHES
 

@@ -15,8 +15,8 @@ from tsnrepro.records.accounting import (
     TALKER_SOCKET,
     Accounting,
 )
-from tsnrepro.tools.counters import CounterDifferences, Snapshot
 from tsnrepro.tools.frerctl import FrameCounts
+from tsnrepro.tools.snapshot import CounterDifferences, Snapshot
 
 _SENDING, _RECEIVING = SWITCHES
 

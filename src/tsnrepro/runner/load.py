@@ -15,7 +15,7 @@ from tsnrepro.config import Configuration
 from tsnrepro.native.streams.delivery import Delivery, deliver
 from tsnrepro.native.streams.log import Records
 from tsnrepro.runner.faults import AppliedFault, LatentAlarm
-from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, why_not_one_way
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure, why_not_one_way
 from tsnrepro.tools.sockperf import SockperfResult
 
 

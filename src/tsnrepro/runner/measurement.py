@@ -9,7 +9,7 @@ from tsnrepro.common.errors import CommandError, TsnreproError
 from tsnrepro.native import streams
 from tsnrepro.native.streams.command import READY
 from tsnrepro.native.streams.stalls import parse_stalls, stall_meter
-from tsnrepro.testbeds.host import RemoteProcess
+from tsnrepro.testbeds.hosts.host import RemoteProcess
 from tsnrepro.testbeds.protocol import HostTestbed, Testbed
 
 # Longer than any trial; the meter is stopped at its end.

@@ -41,13 +41,13 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
         guest: JobTestbed = GuestTestbed(settings, purpose)
         return guest
     if isinstance(settings, RackSettings):
-        from tsnrepro.testbeds.rack.testbed import HardwareTestbed  # noqa: PLC0415
+        from tsnrepro.testbeds.rack.testbed import RackTestbed  # noqa: PLC0415
 
-        return HardwareTestbed(settings, name, purpose)
+        return RackTestbed(settings, name, purpose)
     if isinstance(settings, NicPairSettings):
-        from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed  # noqa: PLC0415
+        from tsnrepro.testbeds.nic_pair.testbed import NicPairTestbed  # noqa: PLC0415
 
-        cards: JobTestbed = CardsTestbed(settings, name, purpose)
+        cards: JobTestbed = NicPairTestbed(settings, name, purpose)
         return cards
     from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed  # noqa: PLC0415
 
@@ -65,7 +65,7 @@ def open_for(
     settings = testbed_settings(name)
     declared = experiment_of(experiment)
     if declared.qdiscs and isinstance(settings, EmulatedSettings):
-        from tsnrepro.testbeds.jobs.local import LocalJobs  # noqa: PLC0415
+        from tsnrepro.testbeds.emulated.local_jobs import LocalJobs  # noqa: PLC0415
 
         qdiscs = needed_qdiscs(declared, campaign.section(experiment))
         jobs: JobTestbed = LocalJobs(settings, purpose, qdiscs)

@@ -1,4 +1,4 @@
-"""Which testbed an experiment is measured on when the configuration says ``auto``."""
+"""Selection of the testbed of an experiment, for ``testbed: auto``."""
 
 from collections.abc import Collection
 from functools import cache
@@ -14,30 +14,31 @@ from tsnrepro.config import (
 )
 from tsnrepro.config.base import ConfigModel
 from tsnrepro.config.registry import EMULATED, GUEST, MODEL, SHARED_KINDS, Experiment
-from tsnrepro.testbeds.emulated import requirements
+from tsnrepro.testbeds.emulated import namespace
+from tsnrepro.testbeds.requirements import missing_qdiscs
 
 AUTO = "auto"
 
 
 @cache
 def missing_on_machine(kind: str) -> list[str]:
-    """Return what this machine lacks for a kind of testbed."""
+    """Return the requirements of a kind of testbed that this machine does not meet."""
     if kind == EMULATED:
-        return requirements.missing()
+        return namespace.missing_requirements()
     if kind == GUEST:
-        from tsnrepro.testbeds.guest import requirements as guest  # noqa: PLC0415
+        from tsnrepro.testbeds.guest import testbed as guest  # noqa: PLC0415
 
-        return guest.missing()
+        return guest.missing_requirements()
     return []
 
 
 def availability() -> dict[str, list[str]]:
-    """Return, for each kind of testbed, what this machine lacks for it."""
+    """Return the missing requirements of this machine, by kind of testbed."""
     return {kind: missing_on_machine(kind) for kind in (EMULATED, GUEST, MODEL)}
 
 
 def configured() -> list[str]:
-    """Return the names of config/testbeds: each file describes a testbed."""
+    """Return the names of the testbeds in config/testbeds."""
     return sorted(path.stem for path in (root() / "config" / "testbeds").glob("*.yaml"))
 
 
@@ -47,59 +48,59 @@ def check_name(wanted: str, imported: list[str]) -> None:
     Raises
     ------
     ConfigurationError
-        No testbed has this name; the message names those there are.
+        There is no testbed of this name; the message lists all.
     """
     if wanted not in (AUTO, *configured(), *imported):
         raise ConfigurationError(
             f"unknown testbed '{wanted}'",
             "config/config.yaml, testbed",
-            f"There are: {', '.join((AUTO, *configured(), *imported))}",
+            f"Set one of {', '.join((AUTO, *configured(), *imported))}",
         )
 
 
 def unsupported_reason(experiment: Experiment, settings: TestbedSettings) -> str:
-    """Return why a testbed cannot measure an experiment, whatever this machine has; empty if not.
+    """Return why a testbed does not support an experiment on any machine, empty if it does.
 
     Parameters
     ----------
     experiment
-        What is to be measured.
+        The experiment.
     settings
-        Of the testbed.
+        Settings of the testbed.
     """
     if settings.kind not in experiment.kinds:
         others = ", ".join(experiment.kinds)
-        return f"it cannot be measured on a testbed of kind {settings.kind}, only on {others}"
+        return f"a testbed of kind {settings.kind} does not support it, only {others}"
     if isinstance(settings, EmulatedSettings | ModelSettings):
         return _unsupported_elimination(experiment, settings)
     return _unsupported_on_rack(experiment, settings) if isinstance(settings, RackSettings) else ""
 
 
 def _unsupported_on_rack(experiment: Experiment, settings: RackSettings) -> str:
-    """Return why an experiment cannot be measured on a rack."""
+    """Return why a rack does not support an experiment."""
     others = " and ".join(settings.others_data_planes)
     if others and experiment.several_streams:
-        return f"{others} cannot tell several streams apart"
+        return f"{others} cannot distinguish several streams"
     if others and experiment.keeps_frames:
         return f"captures are compared with our data plane's counters, which {others} lack"
     if experiment.keeps_frames and not settings.record_addresses:
-        return "frames are kept with their addresses, and record_addresses is false"
+        return "frames are recorded with their addresses, and record_addresses is false"
     return ""
 
 
 def _unsupported_elimination(
     experiment: Experiment, settings: EmulatedSettings | ModelSettings
 ) -> str:
-    """Return why an experiment cannot be measured where the listener eliminates."""
+    """Return why an experiment does not support elimination at the listener."""
     if settings.elimination != "listener":
         return ""
     if experiment.keeps_frames:
         return (
-            "captures hold what the listener receives against what recovery passed, and with "
-            "elimination: listener it receives the copies"
+            "captures compare the listener's received frames with those that recovery passed, and "
+            "with elimination: listener it receives the copies too"
         )
     if experiment.own_network:
-        return "its networks are its own, and switches eliminate there: set elimination: switch"
+        return "its networks eliminate at the switches: set elimination: switch"
     return ""
 
 
@@ -109,45 +110,45 @@ def unsupported_trial_reason(
     settings: TestbedSettings,
     cabled: str = "",
 ) -> str:
-    """Return why a testbed cannot measure one trial of an experiment; empty if it can.
+    """Return why a testbed does not support a trial of an experiment, empty if it does.
 
     Parameters
     ----------
     changes
-        Names of the settings that the trial needs otherwise than configured.
+        Names of the settings that the trial changes.
     data_planes
-        The switches that it needs our data plane on.
+        The switches that must run our data plane.
     settings
-        Of the testbed.
+        Settings of the testbed.
     cabled
-        What it needs between network cards: ``cable``, ``switch``, or nothing of these.
+        Connection between network cards that it needs: ``cable``, ``switch``, or empty.
     """
     if isinstance(settings, NicPairSettings) and (reason := _miscabled(cabled, settings)):
         return reason
     if not isinstance(settings, RackSettings):
         unknown = [name for name in changes if name not in type(settings).model_fields]
         named = " and ".join(unknown)
-        return f"a testbed of kind {settings.kind} has no {named} to set" if unknown else ""
+        return f"a testbed of kind {settings.kind} has no setting {named}" if unknown else ""
     if changes:
-        return f"a rack is as it is cabled, its {' and '.join(changes)} cannot be changed"
+        return f"a rack's {' and '.join(changes)} cannot be changed"
     unable = " and ".join(name for name in data_planes if name in settings.others_data_planes)
-    return f"{unable} cannot fail so on request; switches of driver ebpf can" if unable else ""
+    return f"{unable} cannot inject this fault; use switches of driver ebpf" if unable else ""
 
 
 def _miscabled(cabled: str, settings: NicPairSettings) -> str:
-    """Return why cards are not cabled as a trial needs it."""
-    stands = settings.hosts.sw is not None
-    if cabled == "switch" and not stands:
+    """Return why the cards are not cabled as a trial needs."""
+    has_switch = settings.hosts.sw is not None
+    if cabled == "switch" and not has_switch:
         return "it needs a switch between the cards (hosts.sw)"
-    if cabled == "cable" and stands:
-        return "a switch stands between the cards, and it needs a cable from one to the other"
+    if cabled == "cable" and has_switch:
+        return "it needs a cable between the cards, and there is a switch"
     return ""
 
 
 def needed_qdiscs(experiment: Experiment, settings: ConfigModel | None) -> tuple[str, ...]:
-    """Return the queueing disciplines that an experiment takes of this machine's kernel.
+    """Return the queueing disciplines of this machine's kernel that an experiment needs.
 
-    With its settings in a campaign, which may do without.
+    Its settings in a campaign may not need any.
     """
     uses_qdiscs = getattr(settings, "uses_kernel_qdiscs", None)
     if uses_qdiscs is not None and not uses_qdiscs(EMULATED):
@@ -158,36 +159,34 @@ def needed_qdiscs(experiment: Experiment, settings: ConfigModel | None) -> tuple
 def missing_requirements(
     experiment: Experiment, kind: str, settings: ConfigModel | None = None
 ) -> list[str]:
-    """Return what this machine lacks to measure an experiment on a kind of testbed.
+    """Return the missing requirements of this machine for an experiment on a kind of testbed.
 
-    Without its settings in a campaign, to measure any.
+    Without settings, for the experiment in any campaign.
     """
-    lacks = missing_on_machine(kind)
-    if kind == EMULATED and needed_qdiscs(experiment, settings) and not lacks:
-        from tsnrepro.testbeds.guest.requirements import lacking_qdiscs  # noqa: PLC0415
-
-        return [f"{name} in its kernel" for name in lacking_qdiscs()]
-    return lacks
+    missing = missing_on_machine(kind)
+    if kind == EMULATED and needed_qdiscs(experiment, settings) and not missing:
+        return [f"{name} in its kernel" for name in missing_qdiscs()]
+    return missing
 
 
 def choose(experiment: Experiment, settings: ConfigModel | None = None) -> tuple[str, str]:
-    """Return the testbed that suits an experiment best on this machine, and why, in one line.
+    """Return the best available testbed for an experiment on this machine, and the reason.
 
-    ``settings`` are its settings in a campaign; without them any is to be measured there.
+    Without ``settings`` it must support the experiment in any campaign.
     """
-    passed_over = []
+    skipped = []
     for kind in experiment.kinds:
         if kind in SHARED_KINDS:
             continue
-        lacks = missing_requirements(experiment, kind, settings)
-        if not lacks:
-            return kind, "; ".join(passed_over) or _GROUNDS[kind]
-        passed_over.append(f"for {kind} this machine lacks {', '.join(lacks)}")
-    return "", "; ".join(passed_over)
+        missing = missing_requirements(experiment, kind, settings)
+        if not missing:
+            return kind, "; ".join(skipped) or _REASONS[kind]
+        skipped.append(f"for {kind} this machine lacks {', '.join(missing)}")
+    return "", "; ".join(skipped)
 
 
-_GROUNDS = {
+_REASONS = {
     EMULATED: "root and network namespaces are available",
     GUEST: "qemu is available",
-    MODEL: "it needs nothing of the machine",
+    MODEL: "it has no requirements",
 }

@@ -1,9 +1,11 @@
-"""The model testbed: the emulated one's topology as compiled queues.
+"""The model testbed: the topology of the emulated one as compiled queues.
+
+::
 
     talker --- sw1 === m0, m1, ... === sw2 --- listener
 
-It needs no privileges and no other host. What is uncertain of it has a range in the configuration,
-of which each repetition takes another value.
+It needs no privileges and no other host. An uncertain parameter has a range in the configuration;
+each repetition uses another value of it.
 """
 
 import math
@@ -28,14 +30,14 @@ from tsnrepro.model.network import (
     Switch,
     TrafficStream,
 )
-from tsnrepro.testbeds import facts
+from tsnrepro.testbeds.hosts import facts
 
 TALKER_LINK, LISTENER_LINK = "talker-sw1", "sw2-listener"
 
 
 @dataclass(frozen=True)
 class ModelParameters:
-    """The values that one repetition takes of what is uncertain."""
+    """The values of uncertain parameters in one repetition."""
 
     switch_us: float
     send_us: float
@@ -46,19 +48,19 @@ class ModelParameters:
 
 
 class ModelTestbed:
-    """The testbed; nothing has to be brought up.
+    """The model testbed; there is nothing to set up.
 
     Parameters
     ----------
     settings
-        Its parameters, some of them as ranges.
+        Parameters, some of them as ranges.
     seed
-        The campaign's: it shifts the values that repetitions take.
+        Seed of the campaign: it shifts the values of all repetitions.
     """
 
     kind = "model"
     machines = ()
-    """None: what is computed waits for no processor."""
+    """None: stalls do not affect computed results."""
 
     def __init__(self, settings: ModelSettings, seed: int = 1) -> None:
         self.settings = settings
@@ -72,21 +74,21 @@ class ModelTestbed:
 
     @property
     def max_parallel(self) -> int:
-        """As many as there are processors: the compiled model computes without Python's lock."""
+        """Number of processors: the compiled model does not hold Python's global lock."""
         return len(os.sched_getaffinity(0))
 
     def parameters(self, repetition: int) -> ModelParameters:
-        """Return the values of a repetition; all its trials share them, so they can be paired."""
+        """Return the values of a repetition; its trials share them, so they can be paired."""
         s = self.settings
         stalls = s.stalls
-        places = spread(self.seed, repetition, 6)
+        position = spread(self.seed, repetition, 6)
         return ModelParameters(
-            switch_us=_value(s.forwarding_delay_us, next(places)),
-            send_us=_value(s.talker.send_us, next(places)),
-            receive_us=_value(s.listener.receive_us, next(places)),
-            stack_us=_value(s.listener.stack_us, next(places)),
-            stall_interval_s=_value(stalls.interval_s, next(places)) if stalls else None,
-            stall_length_ms=_value(stalls.length_ms, next(places)) if stalls else None,
+            switch_us=_value(s.forwarding_delay_us, next(position)),
+            send_us=_value(s.talker.send_us, next(position)),
+            receive_us=_value(s.listener.receive_us, next(position)),
+            stack_us=_value(s.listener.stack_us, next(position)),
+            stall_interval_s=_value(stalls.interval_s, next(position)) if stalls else None,
+            stall_length_ms=_value(stalls.length_ms, next(position)) if stalls else None,
         )
 
     def route(self, configuration: Configuration, *, back: bool = False) -> SinglePath | Replicated:
@@ -105,7 +107,7 @@ class ModelTestbed:
         )
 
     def network(self, parameters: ModelParameters, streams: list[TrafficStream]) -> Network:
-        """Return the testbed with some streams on it."""
+        """Return the network of the testbed with some streams."""
         port = EgressPort(queue_bytes=self.settings.queue_bytes)
         stalls = _stalls(parameters)
         settings = self.settings
@@ -151,7 +153,7 @@ class ModelTestbed:
         ]
 
     def describe(self) -> dict:
-        """Return the facts that every record of this testbed carries."""
+        """Return the facts that every record of this testbed has."""
         return {
             "testbed": self.kind,
             "settings": self.settings.recorded(),
@@ -161,12 +163,11 @@ class ModelTestbed:
 
 
 def spread(seed: int, repetition: int, dimensions: int) -> Iterator[float]:
-    """Yield the coordinates, 0 ... 1, of a repetition's point.
+    """Yield the coordinates, in 0 ... 1, of a repetition's point.
 
-    The points of consecutive repetitions fill the unit cube evenly, however many there are: they
-    are the multiples, modulo one, of the inverse powers of the generalised golden ratio
-    (M. Roberts, The unreasonable effectiveness of quasirandom sequences, 2018), shifted by the
-    seed.
+    The points are a low-discrepancy sequence, evenly spread whatever the number of repetitions:
+    multiples, modulo one, of the inverse powers of the generalised golden ratio (M. Roberts, The
+    unreasonable effectiveness of quasirandom sequences, 2018), shifted by the seed.
     """
     ratio = 1.0
     for _ in range(60):  # the fixed point of x -> (1 + x) ** (1 / (d + 1))
@@ -175,10 +176,10 @@ def spread(seed: int, repetition: int, dimensions: int) -> Iterator[float]:
         yield math.fmod(0.5 + seed * 0.7548776662466927 + repetition * ratio**-power, 1.0)
 
 
-def _value(parameter: Uncertain, place: float) -> float:
+def _value(parameter: Uncertain, position: float) -> float:
     if not isinstance(parameter, Range):
         return parameter
-    return parameter.low * (parameter.high / parameter.low) ** place
+    return parameter.low * (parameter.high / parameter.low) ** position
 
 
 def _microseconds(mean: float) -> Duration:

@@ -1,34 +1,34 @@
-"""What every testbed offers, and what those offer whose hosts take commands, or jobs."""
+"""Protocols of testbeds: all of them, those whose hosts take commands, and those that run jobs."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 from tsnrepro.config import Configuration, EmulatedSettings, RackSettings
-from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.faults import Faults
-from tsnrepro.testbeds.host import RemoteHost
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure
+from tsnrepro.testbeds.hosts.host import RemoteHost
 from tsnrepro.testbeds.jobs.job import Cable, Job, JobResult
-from tsnrepro.tools.counters import Snapshot
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
+from tsnrepro.tools.snapshot import Snapshot
 
 
 class Testbed(Protocol):
-    """A testbed: up from ``with`` to its end."""
+    """A testbed, up for a ``with`` block."""
 
     @property
     def kind(self) -> str:
-        """As in its settings: ``emulated``, ``guest``, ``model`` ..."""
+        """Kind, as in its settings: ``emulated``, ``guest``, ``model`` ..."""
         ...
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """A host of each machine whose steadiness matters: none where nothing is waited for."""
+        """One host of each machine whose stalls matter: none if nothing runs in real time."""
         ...
 
     @property
     def max_parallel(self) -> int:
-        """How many trials it takes at a time: one, unless none can show in another's results."""
+        """Number of trials at a time: 1, unless trials cannot interfere."""
         ...
 
     def __enter__(self) -> "Testbed": ...
@@ -36,31 +36,31 @@ class Testbed(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def describe(self) -> dict[str, Any]:
-        """Return the facts that every record of this testbed carries."""
+        """Return the facts that every record of this testbed has."""
         ...
 
 
 @runtime_checkable
 class SharedTestbed(Testbed, Protocol):
-    """A testbed of machines whose addresses are nobody else's business."""
+    """A testbed of shared machines, whose addresses are confidential."""
 
     @property
     def concealed(self) -> Mapping[str, str] | None:
-        """What stands in records for the addresses of the measured network; None conceals none."""
+        """Replacements in records of the addresses of the measured network; None replaces none."""
         ...
 
 
 @runtime_checkable
 class HostTestbed(Testbed, Protocol):
-    """A talker, two FRER switches and a listener that take commands, by the names of topology."""
+    """A talker, two FRER switches and a listener that take commands, by the topology's names."""
 
     @property
     def settings(self) -> EmulatedSettings | RackSettings:
-        """Of the testbed."""
+        """Settings of the testbed."""
         ...
 
     faults: Faults
-    """What may go wrong on the way."""
+    """Fault injection."""
 
     @property
     def hosts(self) -> Mapping[str, RemoteHost]:
@@ -80,67 +80,67 @@ class HostTestbed(Testbed, Protocol):
         ...
 
     def configure_streams(self, streams: list[SwitchStream]) -> None:
-        """Set both switches and every station to tell several streams apart."""
+        """Set both switches and every station to distinguish several streams."""
         ...
 
     def pin_neighbours(self) -> None:
-        """Let talker and listener keep each other's MAC address without asking for it again."""
+        """Give talker and listener static neighbour entries of each other."""
         ...
 
     @property
     def transit_seconds(self) -> float:
-        """The longest that a frame may be on its way."""
+        """The longest time of a frame in transit."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """Read the counters of all hosts; the caller has ended all traffic before."""
+        """Read the counters of all hosts, after all traffic has ended."""
         ...
 
     def quiescent_snapshot(self) -> Snapshot:
-        """Read the counters of all hosts when no station counts a frame any more."""
+        """Read the counters of all hosts once no station counts frames any more."""
         ...
 
-    def clocks_together(
-        self, longest_s: float
+    def synchronized_clocks(
+        self, max_s: float
     ) -> AbstractContextManager[Sequence[ClockSync | ClockSyncFailure]]:
-        """Keep the clocks of talker and listener together during a block, where that is set up.
+        """Synchronize the clocks of talker and listener during a block, if that is configured.
 
-        The block gets how well they agreed before it and, once it has ended, after it too.
-        ``longest_s`` is how long it may last.
+        The block receives their synchronization before it and, once it has ended, after it.
+        ``max_s`` bounds its duration.
 
         Raises
         ------
         TestbedError
-            They are to be kept together, and do not agree before the block.
+            The clocks cannot be synchronized before the block.
         """
         ...
 
     def epoch_ns(self, host: str) -> int:
-        """Return what a host's CLOCK_REALTIME shows, which dates its captures."""
+        """Return a host's CLOCK_REALTIME, which dates its captures."""
         ...
 
     def host_of(self, netns: int) -> str | None:
-        """Return the host whose network namespace has this inode number."""
+        """Return the host whose network namespace has an inode number."""
         ...
 
 
 @runtime_checkable
 class JobTestbed(Testbed, Protocol):
-    """A testbed that does jobs: a guest, this machine's own kernel, or hosts of a rack."""
+    """A testbed that runs jobs: in a guest, on this machine's own kernel, or on remote hosts."""
 
     @property
     def cable(self) -> Cable | None:
-        """The cable that all jobs use; None where each makes links of its own."""
+        """The cable that all jobs use; None if jobs create their own links."""
         ...
 
     def run(self, job: Job) -> JobResult:
-        """Do a job and return what it brought back; a step's failure is in its exit status.
+        """Run a job and return its result, with the exit status of each step.
 
         Raises
         ------
         TestbedError
             The job could not be started or set up.
         JobDeadlineError
-            It did not end within its deadline; another can be run.
+            The job exceeded its deadline; the testbed can run another.
         """
         ...

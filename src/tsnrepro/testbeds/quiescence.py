@@ -1,4 +1,4 @@
-"""After a test's end: wait until nothing of it is on its way any more."""
+"""Quiescence: waiting until traffic has drained after a test."""
 
 import re
 import time
@@ -6,49 +6,49 @@ import time
 from tsnrepro.common.errors import ToolError
 from tsnrepro.common.ethernet import ip_packets
 from tsnrepro.common.topology import LISTENER
-from tsnrepro.testbeds.host import RemoteHost
+from tsnrepro.testbeds.hosts.host import RemoteHost
 from tsnrepro.testbeds.protocol import HostTestbed
 
-# IP reassembly gives up on a datagram after ipfrag_time, a second here, and its timer is late.
+# IP reassembly of a datagram times out after ipfrag_time, 1 s here, and its timer is late.
 _REASSEMBLY_SECONDS = 1.6
-_LOOK_EVERY_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _COMMAND_SECONDS = 5
 _SOCKSTAT = ["cat", "/proc/net/sockstat"]
 _INCOMPLETE = re.compile(r"^FRAG: inuse (\d+)", re.MULTILINE)
 
 
 def settle(testbed: HostTestbed, payload_bytes: int, at_least_s: float = 0.0) -> None:
-    """Wait until a test's last datagrams have arrived or were given up.
+    """Wait until a test's last datagrams have been received, or dropped by reassembly.
 
-    Where they are fragmented that may take reassembly a second and more; but where the listener has
-    no datagram whose fragments are incomplete, there is nothing to give up.
+    Reassembly of fragments takes more than a second to time out. If the listener has no incomplete
+    datagram, there is no need to wait for it.
 
     Raises
     ------
     CommandError
-        The listener could not be asked.
+        The listener could not be queried.
     ToolError
-        Its answer cannot be read.
+        Its output cannot be read.
     """
     time.sleep(max(testbed.transit_seconds, at_least_s))
     if len(ip_packets(payload_bytes)) == 1:
         return
     end = time.monotonic() + _REASSEMBLY_SECONDS
     while incomplete_datagrams(testbed.hosts[LISTENER]) and time.monotonic() < end:
-        time.sleep(_LOOK_EVERY_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def incomplete_datagrams(host: RemoteHost) -> int:
-    """Return how many IPv4 datagrams a host has some fragments of, but not all.
+    """Return the number of incomplete IPv4 datagrams in a host's reassembly.
 
     Raises
     ------
     CommandError
-        The host could not be asked.
+        The host could not be queried.
     ToolError
-        Its answer cannot be read.
+        Its output cannot be read.
     """
-    said = host.run(_SOCKSTAT, deadline_s=_COMMAND_SECONDS).check().stdout
-    if not (found := _INCOMPLETE.search(said)):
-        raise ToolError("it does not tell of fragments", " ".join(_SOCKSTAT))
+    output = host.run(_SOCKSTAT, deadline_s=_COMMAND_SECONDS).check().stdout
+    if not (found := _INCOMPLETE.search(output)):
+        raise ToolError("there is no line of fragments", " ".join(_SOCKSTAT))
     return int(found[1])

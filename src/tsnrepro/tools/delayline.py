@@ -1,18 +1,18 @@
-"""delayline, the program that hands frames on a constant time later: what it prints."""
+"""delayline, our program that forwards frames after a constant delay: its output."""
 
 import json
 from dataclasses import dataclass
 from typing import Any
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.tools.plausible import amount, count
+from tsnrepro.tools.parsing import amount, count
 
 
 @dataclass(frozen=True)
 class DelayStatistics:
-    """What one direction of a delay line did since it was started.
+    """Statistics of one direction of a delay line since its start.
 
-    Delays run from the kernel's time of arrival to the return of the call that sent the frame, in
+    Delays are from the kernel's receive time to the return of the call that sent the frame, in
     microseconds; quantiles are rounded down to the microsecond.
     """
 
@@ -20,7 +20,7 @@ class DelayStatistics:
     frames: int
     bytes: int
     ring_drops: int
-    """Frames that found the ring of waiting frames full."""
+    """Frames dropped because the ring was full."""
     send_errors: int
     min_us: float
     p50_us: float
@@ -31,24 +31,24 @@ class DelayStatistics:
 
     @property
     def lost(self) -> int:
-        """Frames that came in and did not go out."""
+        """Frames that were received and not sent."""
         return self.ring_drops + self.send_errors
 
 
 def parse(text: str, *, forth: str, back: str) -> dict[str, DelayStatistics]:
-    """Return the statistics of both directions: ``forth`` to sw2 and ``back`` to sw1.
+    """Return the statistics by direction: ``forth`` to sw2 and ``back`` to sw1.
 
     Parameters
     ----------
     text
-        What a running delay line printed.
+        Output of a running delay line.
     forth, back
-        The ports at which the frames of each direction come in.
+        Ports that receive the frames of each direction.
 
     Raises
     ------
     ToolError
-        The text is not what a delay line prints.
+        It is not the output of a delay line.
     """
     try:
         found = json.loads(text)

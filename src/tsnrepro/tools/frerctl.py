@@ -1,4 +1,4 @@
-"""frerctl, the control program of the emulated switch."""
+"""frerctl, the control program of our FRER data plane."""
 
 import json
 from collections import Counter
@@ -10,7 +10,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from tsnrepro.common.errors import ConfigurationError, ToolError
 from tsnrepro.config import Configuration, FrerSettings
 from tsnrepro.config.frer import LatentSettings
-from tsnrepro.tools.plausible import Count, count
+from tsnrepro.tools.parsing import Count, count
 
 _MAX_STREAMS = 16
 _AS_PRINTED = ConfigDict(strict=True, extra="forbid")
@@ -18,7 +18,7 @@ _AS_PRINTED = ConfigDict(strict=True, extra="forbid")
 
 @dataclass(frozen=True)
 class StreamFilter:
-    """Which frames count as a stream's, at every station of the testbed."""
+    """The frames of a stream, for the counters of all stations and switches."""
 
     protocol: str
     """``udp`` or ``tcp``."""
@@ -29,36 +29,36 @@ class StreamFilter:
 
     @property
     def name(self) -> str:
-        """Return the stream's name in frerctl's words: ``udp:9000`` or ``udp:9000-9003``."""
+        """The stream in frerctl's syntax: ``udp:9000`` or ``udp:9000-9003``."""
         last = "" if self.last_port is None else f"-{self.last_port}"
         return f"{self.protocol}:{self.port}{last}"
 
     def options(self) -> list[str]:
-        """Return the options that name this stream to frerctl."""
+        """Return frerctl's options for this stream."""
         return ["--stream", self.name, "--min-payload", str(self.min_payload_bytes)]
 
     def line(self) -> str:
-        """Return the line that a running ``frerctl drops`` reads."""
+        """Return the input line of a running ``frerctl drops``."""
         return f"{self.name} {self.min_payload_bytes}"
 
 
 @dataclass(frozen=True)
 class SwitchStream:
-    """One of several streams: its frames, and what the switches do with them.
+    """One of several streams: its frames, and its treatment by the switches.
 
-    ``control`` sends the stream's frames untagged over the first path. ``individual`` puts a
-    recovery function of that algorithm at each member port ahead of the compound one (IEEE Std
-    802.1CB-2017, 7.4.2); it shares the history length and the reset time.
+    ``control`` sends the stream's frames untagged over the first path. ``individual`` adds a
+    recovery function of that algorithm at each member port before the compound one (IEEE Std
+    802.1CB-2017, 7.4.2), with the same history length and reset time.
     """
 
     filter: StreamFilter
     configuration: Configuration = "frer"
     frer: FrerSettings | None = None
-    """``None`` takes the testbed's settings."""
+    """``None`` for the testbed's settings."""
     individual: Literal["off", "vector", "match"] = "off"
 
     def options(self, default: FrerSettings) -> list[str]:
-        """Return the words that describe this stream to ``frerctl streams``."""
+        """Return the options of ``frerctl streams`` for this stream."""
         return [
             *self.filter.options(),
             *("--frer", "on" if self.configuration == "frer" else "off"),
@@ -69,7 +69,7 @@ class SwitchStream:
 
 @dataclass(frozen=True)
 class FrameCounts:
-    """Frames counted at one place; ``stream_frames`` leaves out later fragments."""
+    """Counts of frames; ``stream_frames`` excludes later fragments."""
 
     frames: int
     bytes: int
@@ -82,7 +82,7 @@ class FrameCounts:
 
 @dataclass(frozen=True)
 class Drops:
-    """Frames of a stream that the kernel freed, by its function and reason."""
+    """Frames of a stream that the kernel dropped, by function and reason."""
 
     __pydantic_config__ = _AS_PRINTED
 
@@ -93,17 +93,17 @@ class Drops:
     later_fragment: bool
     frames: Count
     stream: Count = 0
-    """Index of the stream; a later fragment's is not known where there are several."""
+    """Index of the stream; with several streams, that of a later fragment is unknown."""
 
 
 @dataclass(frozen=True)
 class FrerctlAlarm:
-    """A latent error, as detection at a switch reported it (IEEE Std 802.1CB-2017, 7.4.4)."""
+    """A latent error that a switch detected (IEEE Std 802.1CB-2017, 7.4.4)."""
 
     __pydantic_config__ = _AS_PRINTED
 
     time_ns: Count
-    """CLOCK_TAI of the switch at the end of the period that was tested."""
+    """CLOCK_TAI of the switch at the end of the tested period."""
     stream: Count
     difference: int
     base: int
@@ -117,9 +117,9 @@ _DROPS, _ALARM = TypeAdapter(list[Drops]), TypeAdapter(FrerctlAlarm)
 def configure(
     program: str, port: str, configuration: Configuration, frer: FrerSettings, stream: StreamFilter
 ) -> list[str]:
-    """Return the command that sets a running switch and starts its recovery afresh.
+    """Return the command that configures a running switch and resets its recovery.
 
-    Every frame belongs to the one stream; its filter says which of them count.
+    All frames belong to the one stream; its filter selects those to count.
     """
     return [
         *(program, "set", port, "--frer", "on" if configuration == "frer" else "off"),
@@ -132,24 +132,24 @@ def configure(
 def configure_streams(
     program: str, port: str, frer: FrerSettings, streams: list[SwitchStream]
 ) -> list[str]:
-    """Return the command that sets the streams of a running switch or of a host's stations.
+    """Return the command that sets the streams of a running switch or station.
 
     Raises
     ------
     ConfigurationError
-        There is no stream, or there are more than a switch has room for.
+        There is no stream, or there are more than a switch supports.
     """
     if not 1 <= len(streams) <= _MAX_STREAMS:
         raise ConfigurationError(
             f"{len(streams)} streams",
             "streams",
-            f"A switch tells 1 to {_MAX_STREAMS} streams apart",
+            f"A switch supports 1 to {_MAX_STREAMS} streams",
         )
     return [program, "streams", port, *(word for s in streams for word in s.options(frer))]
 
 
 def reset(program: str, port: str) -> list[str]:
-    """Return the command after which a switch's recovery functions take any number next.
+    """Return the command that resets a switch's recovery functions.
 
     IEEE Std 802.1CB-2017, 7.4.3.3: SequenceRecoveryReset.
     """
@@ -166,27 +166,27 @@ def frer_options(frer: FrerSettings) -> list[str]:
 
 
 def fault(program: str, port: str, drop_ppm: int = 0, duplicate_ppm: int = 0) -> list[str]:
-    """Return the command that makes a member link lose and duplicate frames at random.
+    """Return the command that loses and duplicates frames at random on a member link.
 
-    The loss is of what arrives at ``port``, the copies are of what leaves it.
+    Frames received at ``port`` are lost, frames sent from it are duplicated.
     """
     limits = ["--drop-ppm", str(drop_ppm), "--duplicate-ppm", str(duplicate_ppm)]
     return [program, "fault", port, *limits]
 
 
 def stuck_generator(program: str, port: str, stream: int, stuck: bool) -> list[str]:
-    """Return the command after which a stream's sequence number does not change any more."""
+    """Return the command that stops or releases a stream's sequence generator."""
     index = ["--stream-index", str(stream)]
     return [program, "generator", port, *index, "--stuck", "on" if stuck else "off"]
 
 
 def restart(program: str, port: str) -> list[str]:
-    """Return the command that makes a switch forget all sequence numbers."""
+    """Return the command that resets a switch's generators and recovery, as a restart would."""
     return [program, "restart", port]
 
 
 def latent(program: str, port: str, settings: LatentSettings, paths: int) -> list[str]:
-    """Return the command that detects latent errors of every FRER stream until it is ended."""
+    """Return the command that detects latent errors of all FRER streams until terminated."""
     return [
         *(program, "latent", port, "--period-ms", str(settings.period_ms)),
         *("--reset-ms", str(settings.reset_ms), "--difference", str(settings.difference)),
@@ -195,19 +195,19 @@ def latent(program: str, port: str, settings: LatentSettings, paths: int) -> lis
 
 
 def parse_alarms(text: str) -> list[FrerctlAlarm]:
-    """Return the alarms among the lines that ``frerctl latent`` printed.
+    """Return the alarms in the output of ``frerctl latent``.
 
     Raises
     ------
     ToolError
-        A line is not what frerctl prints.
+        A line is not frerctl's.
     """
     alarms = []
     for line in text.splitlines():
         try:
             values = json.loads(line)
             if values.pop("event") == "latent error":
-                # Strict pydantic takes an object from JSON only.
+                # Strict pydantic accepts an object only from JSON.
                 alarms.append(_ALARM.validate_json(json.dumps(values)))
         except (ValueError, RecursionError, TypeError, KeyError, AttributeError) as error:
             raise ToolError(f"frerctl latent printed: {line.strip()[:300]}") from error
@@ -215,15 +215,15 @@ def parse_alarms(text: str) -> list[FrerctlAlarm]:
 
 
 def parse_counters(text: str) -> dict:
-    """Return the JSON of ``frerctl counters``, stations as :class:`FrameCounts`.
+    """Return the JSON of ``frerctl counters``, with :class:`FrameCounts`.
 
     Raises
     ------
     ToolError
-        The text is not what frerctl prints.
+        It is not frerctl's output.
     """
     try:
-        document = json.loads(text, object_hook=_as_counted)
+        document = json.loads(text, object_hook=_to_counts)
     except (ValueError, RecursionError, TypeError) as error:
         raise ToolError(f"frerctl counters printed no JSON: {text.strip()[:300]}") from error
     if not isinstance(document, dict):
@@ -231,11 +231,11 @@ def parse_counters(text: str) -> dict:
     return document
 
 
-def _as_counted(values: dict[str, Any]) -> "dict[str, Any] | FrameCounts":
-    """Return one JSON object, as a :class:`FrameCounts` where it is one.
+def _to_counts(values: dict[str, Any]) -> "dict[str, Any] | FrameCounts":
+    """Convert a JSON object to :class:`FrameCounts` if it is one.
 
-    All numbers are counts but CurBaseDifference of latent error detection, which is signed (IEEE
-    Std 802.1CB-2017, 7.4.4).
+    All numbers are counts except CurBaseDifference of latent error detection, which is signed
+    (IEEE Std 802.1CB-2017, 7.4.4).
     """
     for name, value in values.items():
         if name != "base" and isinstance(value, int | float) and not isinstance(value, bool):
@@ -244,14 +244,14 @@ def _as_counted(values: dict[str, Any]) -> "dict[str, Any] | FrameCounts":
 
 
 def parse_drops(text: str) -> list[Drops]:
-    """Return one line of ``frerctl drops``; counts grow from its start.
+    """Return the drops in a line of ``frerctl drops``, since its start.
 
-    frerctl prints a row for each place in the kernel's code; those in one function are added up.
+    frerctl prints a row for each location in the kernel's code; rows of one function are added.
 
     Raises
     ------
     ToolError
-        The line is not what frerctl prints.
+        The line is not frerctl's.
     """
     try:
         rows = _DROPS.validate_json(text)

@@ -1,9 +1,9 @@
-"""iperf3: UDP at a rate and payload, TCP as fast as it goes."""
+"""iperf3(1): UDP tests at a rate and payload, TCP tests without a rate limit."""
 
 from dataclasses import dataclass
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.tools.plausible import amount, count, printed_json
+from tsnrepro.tools.parsing import amount, count, json_object
 
 PORT = 5201
 # A client's first UDP packet has 4 bytes of payload; every measured datagram has at least 16.
@@ -12,7 +12,7 @@ MIN_UDP_PAYLOAD_BYTES = 16
 
 @dataclass(frozen=True)
 class Iperf3UdpResult:
-    """One UDP test. Counts are datagrams, rates are UDP payload in Mb/s."""
+    """Result of a UDP test. Counts are of datagrams, rates of UDP payload in Mb/s."""
 
     sent: int
     received: int
@@ -20,31 +20,31 @@ class Iperf3UdpResult:
     payload_bytes: int
     send_seconds: float
     jitter_ms: float | None
-    """``None`` where it is not measured."""
+    """``None`` if it is not measured."""
     offered_mbps: float
-    """What the talker's socket took in, over the time it sent."""
+    """Payload that the talker's socket accepted, over the time of sending."""
     delivered_mbps: float
 
     @property
     def lost(self) -> int:
-        """Datagrams that the listener's program never read."""
+        """Datagrams that the listener's program did not read."""
         return self.sent - self.received
 
 
 @dataclass(frozen=True)
 class Iperf3TcpResult:
-    """One TCP test; ``goodput_mbps`` is payload that the listener read."""
+    """Result of a TCP test; ``goodput_mbps`` is of the payload that the listener read."""
 
     goodput_mbps: float
     sent_mbps: float
     retransmits: int
     seconds: float
     largest_window_bytes: int | None = None
-    """Of the sender's congestion window; ``None`` where it is not reported."""
+    """Largest congestion window of the sender; ``None`` if it is not reported."""
 
 
 def server() -> list[str]:
-    """Return the command of a server that serves one test and ends."""
+    """Return the command of a server for a single test."""
     return ["iperf3", "--server", "--one-off", "--json", "--port", str(PORT)]
 
 
@@ -56,31 +56,30 @@ def udp_client(
     *,
     window_bytes: int | None = None,
 ) -> list[str]:
-    """Return the command that sends ``payload_bytes`` datagrams at ``rate_mbps`` of payload.
+    """Return the command that sends datagrams of ``payload_bytes`` at ``rate_mbps`` of payload.
 
-    ``window_bytes`` is given to SO_SNDBUF of the sending and SO_RCVBUF of the receiving socket.
-    The kernel sets aside twice as much, but no more than twice net.core.wmem_max and rmem_max.
-    A rate is 1 b/s at least: iperf3 takes 0 for no limit. It knows whole seconds only: of another
-    duration it is given the datagrams, and one that cannot send as fast takes longer.
+    ``window_bytes`` is SO_SNDBUF of the sending and SO_RCVBUF of the receiving socket. The kernel
+    reserves twice as much, but at most twice net.core.wmem_max and rmem_max. The rate is at least
+    1 b/s, since 0 is no limit. iperf3 supports only whole seconds: for another duration it gets a
+    number of datagrams, and takes longer if it cannot send them in time.
     """
-    extent = ["--time", f"{duration_s:g}"]
+    length = ["--time", f"{duration_s:g}"]
     if duration_s != int(duration_s):
         datagrams = max(1, round(rate_mbps * 1e6 * duration_s / (8 * payload_bytes)))
-        extent = ["--blockcount", str(datagrams)]
+        length = ["--blockcount", str(datagrams)]
     window = ["--window", str(window_bytes)] if window_bytes else []
     return [
         *("iperf3", "--client", address, "--port", str(PORT), "--udp"),
         *("--length", str(payload_bytes), "--bitrate", f"{max(1, round(rate_mbps * 1e6))}"),
-        *(*extent, "--json", "--get-server-output"),
+        *(*length, "--json", "--get-server-output"),
         *window,
     ]
 
 
 def tcp_client(address: str, duration_s: float) -> list[str]:
-    """Return the command of one TCP stream without a rate limit.
+    """Return the command of a TCP stream without a rate limit.
 
-    The congestion control is named, because a machine's default may be another than the
-    documents' hosts had.
+    The congestion control is set, because a machine's default may differ from the documents'.
     """
     return [
         *("iperf3", "--client", address, "--port", str(PORT), "--congestion", "cubic"),
@@ -89,7 +88,7 @@ def tcp_client(address: str, duration_s: float) -> list[str]:
 
 
 def failed(text: str) -> bool:
-    """Tell whether a client's output reports a failure; its exit status may be zero then."""
+    """Return whether a client's output reports a failure, which may have exit status 0."""
     try:
         _document(text)
     except ToolError:
@@ -98,19 +97,19 @@ def failed(text: str) -> bool:
 
 
 def _document(text: str) -> dict:
-    document = printed_json(text, "iperf3")
+    document = json_object(text, "iperf3")
     if "error" in document:
         raise ToolError(f"iperf3 reports an error: {str(document['error'])[:500]}")
     return document
 
 
 def parse_udp(text: str) -> Iperf3UdpResult:
-    """Read the client's JSON, the server's report of what arrived included.
+    """Parse the client's JSON of a UDP test, which includes the server's report.
 
     Raises
     ------
     ToolError
-        The output is an error, or no measurement of a UDP test.
+        The output is an error, or not of a UDP test.
     """
     document = _document(text)
     try:
@@ -118,17 +117,17 @@ def parse_udp(text: str) -> Iperf3UdpResult:
         payload = document["start"]["test_start"]["blksize"]
         server_end = document["server_output_json"]["end"]
         seconds = amount(sent["seconds"], "iperf3's time of sending", positive=True)
-        arrived = count(received["bytes"], "iperf3's count of bytes received")
+        received_bytes = count(received["bytes"], "iperf3's count of bytes received")
         reordered = [s["udp"].get("out_of_order", 0) for s in server_end["streams"]]
         result = Iperf3UdpResult(
             sent=count(sent["packets"], "iperf3's count of datagrams sent"),
-            received=arrived // count(payload, "iperf3's payload"),
+            received=received_bytes // count(payload, "iperf3's payload"),
             out_of_order=sum(count(n, "iperf3's count out of order") for n in reordered),
             payload_bytes=payload,
             send_seconds=seconds,
             jitter_ms=amount(received["jitter_ms"], "iperf3's jitter"),
             offered_mbps=sent["packets"] * payload * 8 / seconds / 1e6,
-            delivered_mbps=arrived * 8 / seconds / 1e6,
+            delivered_mbps=received_bytes * 8 / seconds / 1e6,
         )
     except (KeyError, ZeroDivisionError, TypeError, ValueError, AttributeError) as error:
         raise ToolError(f"iperf3's JSON lacks {str(error)[:200]} of a UDP test") from error
@@ -138,12 +137,12 @@ def parse_udp(text: str) -> Iperf3UdpResult:
 
 
 def parse_tcp(text: str) -> Iperf3TcpResult:
-    """Read the client's JSON of a TCP test.
+    """Parse the client's JSON of a TCP test.
 
     Raises
     ------
     ToolError
-        The output is an error, or no measurement of a TCP test.
+        The output is an error, or not of a TCP test.
     """
     document = _document(text)
     try:
@@ -160,7 +159,7 @@ def parse_tcp(text: str) -> Iperf3TcpResult:
 
 
 def _largest_window(streams: list[dict]) -> int | None:
-    """Return the sum of the streams' largest congestion windows; not every kernel tells them."""
+    """Return the sum of the streams' largest congestion windows, which some kernels lack."""
     windows = [stream["sender"].get("max_snd_cwnd") for stream in streams]
     if not windows or None in windows:
         return None

@@ -1,15 +1,15 @@
-"""mausezahn: frames of a chosen size with a delay between them, past the network stack."""
+"""mausezahn(8): frames of a size with a delay between them, bypassing the network stack."""
 
 from dataclasses import dataclass
 
 PORT = 5001
-# Linux rounds a sleep up to its timer slack unless told otherwise (prctl(2), PR_SET_TIMERSLACK).
+# Default timer slack of Linux, by which a sleep may be late (prctl(2), PR_SET_TIMERSLACK).
 TIMER_SLACK_US = 50
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Between which hosts frames go: the talker's card, both IPv4 addresses, the listener's MAC."""
+    """Ends of a flow: the talker's card, both IPv4 addresses, the listener's MAC address."""
 
     device: str
     source: str
@@ -18,9 +18,9 @@ class Ends:
 
 
 def delay_us(rate_pps: float) -> int:
-    """Return the whole microseconds of delay that a script gives mausezahn for a rate.
+    """Return mausezahn's delay for a rate, in whole microseconds.
 
-    As the documents' scripts did: the reciprocal, cut to the resolution of the tool.
+    As in the documents' scripts: the reciprocal, truncated to the tool's resolution.
     """
     return max(1, int(1e6 / rate_pps))
 
@@ -33,23 +33,23 @@ def udp(
     Parameters
     ----------
     ends
-        Between which hosts. The target's MAC address is given, so that no reply is needed.
+        Ends of the flow. With the target's MAC address no reply is needed.
     payload_bytes
         UDP payload of each frame.
     frames
-        How many; mausezahn takes 0 for ever.
+        Number of frames.
     delay_us
-        Delay in whole microseconds, the finest that mausezahn takes; 0 sends without a pause.
+        Delay in whole microseconds, mausezahn's resolution; 0 for none.
     port
         UDP port, source and destination.
 
     Raises
     ------
     ValueError
-        ``frames`` is not positive, which would send without end.
+        ``frames`` is not positive; mausezahn would send for ever.
     """
     if frames < 1:
-        raise ValueError(f"{frames} frames: mausezahn would send without end")
+        raise ValueError(f"{frames} frames: mausezahn would send for ever")
     ports = f"sp={port},dp={port}"
     return [
         *("mausezahn", ends.device, "-q", "-c", str(frames), "-d", str(delay_us)),

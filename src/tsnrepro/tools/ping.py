@@ -1,4 +1,4 @@
-"""ping (iputils): ICMP echo requests, and the round trips that it prints."""
+"""ping(8) of iputils: ICMP echo requests, and their round-trip times."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.tools.plausible import amount
+from tsnrepro.tools.parsing import amount
 
 _REPLY = re.compile(r"icmp_seq=(\d+) ttl=\d+ time=(\d+(?:\.\d+)?) ms( \(DUP!\))?")
 _SUMMARY = re.compile(r"\b(\d{1,18}) packets transmitted, (\d{1,18}) received")
@@ -14,7 +14,7 @@ _SUMMARY = re.compile(r"\b(\d{1,18}) packets transmitted, (\d{1,18}) received")
 
 @dataclass(frozen=True)
 class PingResult:
-    """Counts of requests and replies, and each reply's round trip in microseconds."""
+    """Counts of requests and replies, and each reply's round-trip time in microseconds."""
 
     sent: int
     received: int
@@ -22,7 +22,7 @@ class PingResult:
 
 
 def ping(address: str, payload_bytes: int, requests: int, interval_ms: int) -> list[str]:
-    """Return the command that sends requests at an interval and waits a second for the last."""
+    """Return the command that sends requests at an interval, and waits 1 s for the last reply."""
     return [
         *("ping", "-n", "-c", str(requests), "-i", f"{interval_ms / 1000:g}"),
         *("-s", str(payload_bytes), "-W", "1", address),
@@ -30,12 +30,12 @@ def ping(address: str, payload_bytes: int, requests: int, interval_ms: int) -> l
 
 
 def parse(printed: str) -> PingResult:
-    """Return what ping printed; a duplicate reply counts once.
+    """Parse the output; a duplicate reply counts once.
 
     Raises
     ------
     ToolError
-        There is no summary, a time is impossible, or the replies are not as many as it counts.
+        There is no summary, a time is impossible, or the number of replies differs from it.
     """
     summary = _SUMMARY.search(printed)
     if summary is None:
@@ -49,7 +49,7 @@ def parse(printed: str) -> PingResult:
 
 
 def quantiles_us(result: PingResult) -> dict[str, float | None]:
-    """Return the least, median, P99 and greatest round trip, None without a reply."""
+    """Return minimum, median, P99 and maximum round-trip time, None without replies."""
     shares = {"min_us": 0.0, "median_us": 0.5, "p99_us": 0.99, "max_us": 1.0}
     if not result.round_trips_us:
         return dict.fromkeys(shares)

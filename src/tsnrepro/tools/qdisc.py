@@ -1,7 +1,7 @@
-"""tc's queueing disciplines: taprio, cbs, etf, mqprio, prio, pfifo, tbf; and what they counted.
+"""Queueing disciplines of tc(8), and their statistics.
 
-Every function returns the words of one command. Names of options are those of tc-taprio(8),
-tc-cbs(8), tc-etf(8), tc-mqprio(8), tc-prio(8), tc-tbf(8), tc-flower(8) and tc-skbedit(8).
+Each function returns a command. Options are named as in tc-taprio(8), tc-cbs(8), tc-etf(8),
+tc-mqprio(8), tc-prio(8), tc-tbf(8), tc-flower(8) and tc-skbedit(8).
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from tsnrepro.common.errors import ConfigurationError, ToolError
 from tsnrepro.common.ethernet import FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES
-from tsnrepro.tools.plausible import count, json_rows
+from tsnrepro.tools.parsing import count, json_rows
 
 _Clock = Literal["CLOCK_TAI", "CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"]
 _TaprioMode = Literal["software", "txtime-assist", "offload"]
@@ -20,13 +20,13 @@ _PRIORITIES = 16
 """Linux maps 16 socket priorities to traffic classes (TC_BITMASK + 1)."""
 
 _SAME_CLASS = (0, 1, 2, 3, 4, 5, 6, 7, *((0,) * 8))
-"""Priority n to traffic class n; priorities that no PCP can carry go to class 0."""
+"""Priority n to traffic class n; priorities without a PCP to class 0."""
 
 UNCOUNTED_BYTES = PREAMBLE_BYTES + FCS_BYTES + GAP_BYTES
-"""What the kernel does not count of a frame that occupies a line."""
+"""Bytes of a frame on the wire that the kernel does not count."""
 
 VETH_MBPS = 10_000
-"""Speed that veth reports, whatever shapes it: cbs reckons its sendslope from it."""
+"""Speed that veth reports, whatever shapes it: cbs uses it for its sendslope."""
 
 _TXTIME_ASSIST, _OFFLOAD = 0x1, 0x2
 
@@ -49,19 +49,18 @@ def taprio(
     handle: str = "100:",
     verb: Literal["add", "replace"] = "replace",
 ) -> list[str]:
-    """Return the command that gives a port a gate control list (IEEE Std 802.1Q-2022, 8.6.8.4).
+    """Return the command that sets a port's gate control list (IEEE Std 802.1Q-2022, 8.6.8.4).
 
     An entry is a gate mask, whose bit n opens traffic class n, and an interval in ns. Mode
-    ``software`` opens gates by a kernel timer; ``txtime-assist`` gives each packet a launch time,
-    needs ``txtime_delay_ns`` (the longest time from the qdisc to the card) and an etf child;
-    ``offload`` leaves the gates to the network card. ``queues`` has ``COUNT@OFFSET`` for each
-    class, one queue each where not given.
+    ``software`` opens gates by a kernel timer; ``txtime-assist`` assigns each packet a launch time
+    and needs ``txtime_delay_ns`` (the longest time from the qdisc to the card) and an etf child;
+    ``offload`` uses the gates of the network card. ``queues`` has ``COUNT@OFFSET`` for each class,
+    by default one queue each.
 
     Raises
     ------
     ConfigurationError
-        A mask or an interval that no gate control list can have, or an option that the mode
-        needs or refuses.
+        A mask or an interval is invalid, or an option does not match the mode.
     """
     if not entries:
         raise ConfigurationError("a gate control list needs entries", f"taprio on {device}")
@@ -73,7 +72,7 @@ def taprio(
             )
     if (mode == "txtime-assist") != (txtime_delay_ns is not None):
         raise ConfigurationError(
-            "txtime-delay belongs to mode txtime-assist and to no other", f"taprio on {device}"
+            "txtime-delay is for mode txtime-assist only", f"taprio on {device}"
         )
     words = [*_add(device, "root", handle, "taprio", verb), *_classes(num_tc, priority_map, queues)]
     words += ["base-time", str(base_time_ns)]
@@ -82,7 +81,7 @@ def taprio(
     if cycle_time_ns is not None:
         words += ["cycle-time", str(cycle_time_ns)]
     if mode == "offload":
-        return [*words, "flags", f"{_OFFLOAD:#x}"]  # the card's clock counts: no clockid
+        return [*words, "flags", f"{_OFFLOAD:#x}"]  # by the card's clock: no clockid
     if mode == "txtime-assist":
         words += ["flags", f"{_TXTIME_ASSIST:#x}", "txtime-delay", str(txtime_delay_ns)]
     return [*words, "clockid", clock]
@@ -114,7 +113,7 @@ def _classes(num_tc: int, priority_map: Sequence[int], queues: Sequence[str]) ->
 def taprio_lan966x(
     device: str, entries: Sequence[tuple[int, int]], base_time_ns: int = 0
 ) -> list[str]:
-    """Return the command for a port of LAN966x, whose eight queues have gates in hardware."""
+    """Return the command for a port of a LAN966x, which has gates in hardware."""
     return taprio(
         device,
         entries,
@@ -151,29 +150,29 @@ def credits_of(
 ) -> Credits:
     """Return the credit parameters of a class (IEEE Std 802.1Q-2022, 8.6.8.2 and annex L).
 
-    hicredit is what builds up while the line sends the longest frame of other classes.
+    hicredit accumulates while the line sends the longest frame of other classes.
 
     Parameters
     ----------
     idle_slope_mbps
-        The wire rate that the class gets.
+        Wire rate of the class.
     line_mbps
-        The line's rate, for which other classes make this one wait.
+        Rate of the line.
     frame_wire_bytes, interference_wire_bytes
-        The class's own frames and the longest of others, with everything that is on the wire:
-        tags, FCS, preamble and gap.
+        The class's own frames and the longest of other classes, with all bytes on the wire: tags,
+        FCS, preamble and interframe gap.
     above
         Idle slope in Mb/s and longest frame of a shaped class of higher priority.
     kernel_mbps
-        The port's rate as the kernel knows it, where that is another (veth claims 10 Gb/s): it
-        takes a frame's credit off at this rate, so sendslope and locredit have to go by it.
+        The port's rate in the kernel if it differs (veth reports 10 Gb/s): credit decreases at this
+        rate, which determines sendslope and locredit.
     uncounted_bytes
-        What the kernel does not count of each frame: its slope is lower by their share.
+        Bytes of each frame that the kernel does not count: the slope is reduced by their share.
 
     Raises
     ------
     ConfigurationError
-        The slopes do not fit the line.
+        The slopes exceed the line's rate.
     """
     reserved = above[0] if above else 0.0
     if not idle_slope_mbps > 0 or idle_slope_mbps + reserved >= line_mbps:
@@ -181,18 +180,18 @@ def credits_of(
             f"idle slope of {idle_slope_mbps:g} Mb/s with {reserved:g} Mb/s above it does not fit "
             f"a port of {line_mbps:g} Mb/s",
             "cbs",
-            "Idle slopes are above 0 and together below the port's rate",
+            "Set idle slopes above 0, and their sum below the port's rate",
         )
     counted_bytes = frame_wire_bytes - uncounted_bytes
     idle_slope = idle_slope_mbps * counted_bytes / frame_wire_bytes
     port_mbps = kernel_mbps or line_mbps
-    waited = interference_wire_bytes / (line_mbps - reserved)
+    waiting = interference_wire_bytes / (line_mbps - reserved)
     if above:
-        waited += above[1] / line_mbps
+        waiting += above[1] / line_mbps
     return Credits(
         idleslope_kbps=round(idle_slope * 1000),
         sendslope_kbps=round((idle_slope - port_mbps) * 1000),
-        hicredit_bytes=math.ceil(round(idle_slope * waited, 9)),
+        hicredit_bytes=math.ceil(round(idle_slope * waiting, 9)),
         locredit_bytes=math.ceil(round((idle_slope - port_mbps) * counted_bytes / port_mbps, 9)),
     )
 
@@ -215,16 +214,18 @@ def cbs(
 
 
 def cbs_lan966x(device: str, traffic_class: int, credits_: Credits) -> list[list[str]]:
-    """Return the commands for a port of LAN966x (slopes in steps of 100 kb/s).
+    """Return the commands for a port of a LAN966x (slopes in steps of 100 kb/s).
 
     Raises
     ------
     ConfigurationError
-        The idle slope is between two steps.
+        The idle slope is not a multiple of the step.
     """
     if credits_.idleslope_kbps % 100:
         raise ConfigurationError(
-            f"idle slope of {credits_.idleslope_kbps} kb/s", "cbs of LAN966x", "Steps are 100 kb/s"
+            f"idle slope of {credits_.idleslope_kbps} kb/s",
+            "cbs of LAN966x",
+            "Set a multiple of 100 kb/s",
         )
     return [
         ["tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "mqprio"],
@@ -244,7 +245,7 @@ def mqprio(
     hardware: bool = False,
     handle: str = "100:",
 ) -> list[str]:
-    """Return the command that gives each traffic class its own transmit queues."""
+    """Return the command that assigns transmit queues to traffic classes."""
     words = _add(device, "root", handle, "mqprio", "replace")
     return [*words, *_classes(num_tc, priority_map, queues), "hw", str(int(hardware))]
 
@@ -262,7 +263,7 @@ def etf(
     """Return the command that sends each packet at its SO_TXTIME time.
 
     The qdisc wakes ``delta_ns`` early. ``skip_sock_check`` accepts packets of sockets without
-    SO_TXTIME, which taprio's txtime-assist gives times itself.
+    SO_TXTIME, to which taprio's txtime-assist assigns times.
     """
     return [
         *_add(device, parent, None, "etf", "replace"),
@@ -286,7 +287,7 @@ def prio(
     Raises
     ------
     ConfigurationError
-        The map has not 16 bands below ``bands``.
+        The map does not have 16 bands below ``bands``.
     """
     given = priority_map or [bands - 1 - min(number, bands - 1) for number in _SAME_CLASS]
     if len(given) != _PRIORITIES or not all(0 <= band < bands for band in given):
@@ -301,14 +302,14 @@ def prio(
 def pfifo(
     device: str, limit_packets: int, *, parent: str = "root", handle: str | None = None
 ) -> list[str]:
-    """Return the command of one queue of ``limit_packets``, first in first out."""
+    """Return the command of a FIFO queue of ``limit_packets``."""
     return [*_add(device, parent, handle, "pfifo", "replace"), "limit", str(limit_packets)]
 
 
 def bfifo(
     device: str, limit_bytes: int, *, parent: str = "root", handle: str | None = None
 ) -> list[str]:
-    """Return the command of one queue of ``limit_bytes``, first in first out."""
+    """Return the command of a FIFO queue of ``limit_bytes``."""
     return [*_add(device, parent, handle, "bfifo", "replace"), "limit", str(limit_bytes)]
 
 
@@ -322,7 +323,7 @@ def tbf(
     parent: str = "root",
     handle: str | None = "1:",
 ) -> list[str]:
-    """Return the command that holds a port to a wire rate, ``overhead_bytes`` a frame included."""
+    """Return the command that limits a port to a wire rate, with ``overhead_bytes`` per frame."""
     return [
         *_add(device, parent, handle, "tbf", "replace"),
         *("rate", f"{round(rate_mbps * 1e6)}bit", "burst", str(burst_bytes)),
@@ -331,10 +332,10 @@ def tbf(
 
 
 def pin_queues(device: str, queue_of_pcp: Mapping[int, int]) -> list[list[str]]:
-    """Return the commands that choose a port's transmit queue by the frame's PCP.
+    """Return the commands that select a port's transmit queue by the frame's PCP.
 
-    Without them a frame keeps the queue its talker's socket chose, also through a bridge and into
-    another namespace, and may pass by the shaper of its class.
+    Otherwise a frame keeps the queue of its talker's socket, even through a bridge and in another
+    namespace, and may bypass the shaper of its class.
     """
     commands = [["tc", "qdisc", "replace", "dev", device, "clsact"]]
     for number, (pcp, queue) in enumerate(sorted(queue_of_pcp.items()), 1):
@@ -349,10 +350,10 @@ def pin_queues(device: str, queue_of_pcp: Mapping[int, int]) -> list[list[str]]:
 
 
 def priority_of_pcp(device: str, priority: int | None = None) -> list[str]:
-    """Return the command by which a port reads a frame's priority from its tag, in hardware.
+    """Return the command that maps a frame's PCP to its priority in hardware, see dcb-app(8).
 
-    The words are those of dcb-app(8): each PCP, of a frame that may be dropped first (``de``) or
-    not (``nd``), has the priority of its number, or all have the given one.
+    Each PCP, whether drop eligible (``de``) or not (``nd``), has the priority of its number, or all
+    have the given one.
     """
     mapped = [
         f"{pcp}{drop}:{pcp if priority is None else priority}"
@@ -363,10 +364,10 @@ def priority_of_pcp(device: str, priority: int | None = None) -> list[str]:
 
 
 def tag_by_priority(device: str, program: str) -> list[list[str]]:
-    """Return the commands that tag frames where the kernel has no VLAN devices.
+    """Return the commands that tag frames if the kernel has no VLAN devices.
 
-    ``program`` is an eBPF object with a section ``push``, which gives what leaves a tag with the
-    socket's priority as its PCP, and a section ``pop``, which takes it off what comes in.
+    ``program`` is an eBPF object with a section ``push``, which tags sent frames with the socket's
+    priority as PCP, and a section ``pop``, which removes the tag from received frames.
     """
     sides = (("egress", "push"), ("ingress", "pop"))
     return [
@@ -381,11 +382,11 @@ def tag_by_priority(device: str, program: str) -> list[list[str]]:
     ]
 
 
-# --- what they counted ------------------------------------------------------------------------
+# --- statistics -------------------------------------------------------------------------------
 
 
 def show(device: str) -> list[str]:
-    """Return the command that prints what a port's queueing disciplines counted."""
+    """Return the command that prints the statistics of a port's queueing disciplines."""
     return ["tc", "-s", "-j", "qdisc", "show", "dev", device]
 
 
@@ -399,16 +400,16 @@ _COUNTERS = {
 
 
 def parse_statistics(text: str) -> list[dict[str, Any]]:
-    """Return what ``tc -s -j qdisc show`` printed, a row a queueing discipline.
+    """Parse ``tc -s -j qdisc show``: a row per queueing discipline.
 
-    Rows have ``kind``, ``handle``, ``parent`` (``root`` or a class), ``sent_bytes`` (of frames
-    without FCS), ``sent_packets``, ``drops``, ``overlimits`` and ``backlog_packets``, which were
-    waiting when it was read.
+    Rows have ``kind``, ``handle``, ``parent`` (``root`` or a class), ``sent_bytes`` (without FCS),
+    ``sent_packets``, ``drops``, ``overlimits`` and ``backlog_packets``, the queue length at
+    the reading.
 
     Raises
     ------
     ToolError
-        It is no such output.
+        It is not such an output.
     """
     try:
         return [
@@ -427,15 +428,15 @@ def parse_statistics(text: str) -> list[dict[str, Any]]:
         ) from error
 
 
-def trial_counters(
+def statistics_between(
     before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return what each queueing discipline counted between two readings, and what waits in it.
+    """Return the differences of statistics between two readings, and the last backlogs.
 
     Raises
     ------
     ToolError
-        A counter went back or a discipline is gone: it was replaced in between.
+        A queueing discipline was replaced in between.
     """
     names = ("kind", "handle", "parent")
     earlier = {tuple(row[name] for name in names): row for row in before}

@@ -1,4 +1,4 @@
-"""sockperf ping-pong: half of each round trip, one request at a time."""
+"""sockperf(3), mode ping-pong: half RTTs, one request at a time."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.tools.plausible import amount
+from tsnrepro.tools.parsing import amount
 
 PORT = 11111
 LOG_HEADER = re.compile(rb"packet, txTime\(sec\), rxTime\(sec\), (latency|rtt)\(usec\)\r?\n")
@@ -15,7 +15,7 @@ LOG_TAIL_BYTES = 4096
 _NO_OBSERVATION = "sockperf's full log holds no observation"
 
 COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
-# No counter has more digits, and int() takes thousands of them for an attack.
+# Counters have no more digits, and int() refuses thousands of them.
 _COUNT = r"(\d{1,20})\b"
 _TOTAL = re.compile(rf"\[Total Run\].*?SentMessages={_COUNT}; ReceivedMessages={_COUNT}")
 _VALID = re.compile(
@@ -29,7 +29,7 @@ _EXTREME = re.compile(r"<(MIN|MAX)> observation =\s*(\d+(?:\.\d+)?)")
 
 @dataclass(frozen=True)
 class SockperfResult:
-    """One ping-pong test. Latencies are half round trips in microseconds."""
+    """Result of a ping-pong test. Latencies are half RTTs in microseconds."""
 
     sent: int
     received: int
@@ -42,16 +42,16 @@ class SockperfResult:
     min_us: float
     max_us: float
     percentiles_us: dict[str, float]
-    """By percentage as sockperf prints it: ``"99.900"``."""
+    """By percentage, as sockperf prints it: ``"99.900"``."""
 
 
 def server(address: str) -> list[str]:
-    """Return the command of the echoing server."""
+    """Return the command of the server, which replies to requests."""
     return ["sockperf", "server", "-i", address, "-p", str(PORT)]
 
 
 def ping_pong(address: str, payload_bytes: int, duration_s: int, log: str) -> list[str]:
-    """Return the command of a test; every observation goes to the file ``log`` on the talker."""
+    """Return the command of a test, with all observations in the file ``log`` on the talker."""
     return [
         *("sockperf", "ping-pong", "-i", address, "-p", str(PORT)),
         *("-m", str(payload_bytes), "-t", str(duration_s), "--full-log", log),
@@ -61,18 +61,18 @@ def ping_pong(address: str, payload_bytes: int, duration_s: int, log: str) -> li
 def _found(pattern: re.Pattern, text: str, what: str) -> tuple[str, ...]:
     match = pattern.search(text)
     if not match:
-        said = " / ".join(text.strip().splitlines()[-2:]) or "nothing"
-        raise ToolError(f"sockperf printed no {what}; it ended with: {said[:300]}")
+        end = " / ".join(text.strip().splitlines()[-2:]) or "nothing"
+        raise ToolError(f"sockperf printed no {what}; its output ends: {end[:300]}")
     return match.groups()
 
 
 def parse(text: str) -> SockperfResult:
-    """Read what sockperf prints, with or without colour codes.
+    """Parse sockperf's output, with or without colour codes.
 
     Raises
     ------
     ToolError
-        A value is missing: the test failed, or this is another mode of sockperf.
+        A value is missing: the test failed, or sockperf ran in another mode.
     """
     text = COLOUR.sub("", text)
     sent, received = _found(_TOTAL, text, "total run")
@@ -100,14 +100,14 @@ def parse(text: str) -> SockperfResult:
 
 
 def _check(result: SockperfResult) -> None:
-    """Refuse what contradicts itself; numbers are not negative as their patterns have no sign."""
+    """Refuse inconsistent values; the patterns have no sign, so no number is negative."""
     amount(result.valid_seconds, "sockperf's valid duration", positive=True)
     if not 0 < result.observations <= result.received + result.duplicated:
         raise ToolError(
-            f"sockperf counts {result.observations} observations of {result.received} answers"
+            f"sockperf counts {result.observations} observations of {result.received} replies"
         )
     if result.received > result.sent + result.duplicated:
-        raise ToolError(f"sockperf counts {result.received} answers to {result.sent} requests")
+        raise ToolError(f"sockperf counts {result.received} replies to {result.sent} requests")
     in_order = [result.percentiles_us[q] for q in sorted(result.percentiles_us, key=float)]
     printed = [result.min_us, *in_order, result.max_us]
     if printed != sorted(printed) or not result.min_us <= result.mean_us <= result.max_us:
@@ -117,20 +117,20 @@ def _check(result: SockperfResult) -> None:
 
 
 def parse_log(log: str | bytes):
-    """Return every observation as a table of ``sent_s`` and ``half_round_trip_us``.
+    """Return all observations as a table of ``sent_s`` and ``half_round_trip_us``.
 
-    Times of sending are seconds on the talker's clock from an arbitrary start. What sockperf logs
-    with ``--full-rtt`` is halved.
+    Send times are in seconds on the talker's clock from an arbitrary start. Round-trip times, of
+    ``--full-rtt``, are halved.
 
     Parameters
     ----------
     log
-        The file that ``--full-log`` names. Bytes are read where they lie, without a copy.
+        Content of the ``--full-log`` file. Bytes are not copied.
 
     Raises
     ------
     ToolError
-        The log has no header of sockperf's, no observation, or a row that is none.
+        The log has no header of sockperf, no observation, or an invalid row.
     """
     import pandas as pd  # noqa: PLC0415 - the command line starts faster without it
     import pyarrow as pa  # noqa: PLC0415
@@ -146,9 +146,9 @@ def parse_log(log: str | bytes):
 
 
 def log_pieces(log: BinaryIO, piece_bytes: int = 8 << 20) -> Iterator[Any]:
-    """Yield the half round trips of a log in microseconds, in order, an array a piece of the file.
+    """Yield the half RTTs of a log in microseconds, in order, as an array per piece of the file.
 
-    Memory is that of a few pieces, however long the log.
+    The memory is that of a few pieces, whatever the length of the log.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def log_pieces(log: BinaryIO, piece_bytes: int = 8 << 20) -> Iterator[Any]:
     while more:
         read = log.read(piece_bytes)
         rows, more = rows + read, bool(read)
-        # What closes a log is found in the last bytes, so these wait for what follows.
+        # A log is closed within its last bytes, so these are kept until more are read.
         end = rows.rfind(b"\n", 0, max(0, len(rows) - LOG_TAIL_BYTES)) + 1 if more else _end(rows)
         if end:
             found = True
@@ -173,7 +173,7 @@ def log_pieces(log: BinaryIO, piece_bytes: int = 8 << 20) -> Iterator[Any]:
 
 
 def _end(rows: bytes) -> int:
-    """Return where the observations end in the last rows of a log."""
+    """Return the end of the observations in the last rows of a log."""
     return 0 if rows.startswith(LOG_RULE[1:]) else _log_end(rows, 1)
 
 
@@ -185,16 +185,16 @@ def _log_header(data: bytes) -> re.Match[bytes]:
 
 
 def _half_round_trips(latency: Any, header: re.Match[bytes]) -> Any:
-    """Return what a log calls latency as half round trips."""
+    """Return a log's latencies as half RTTs."""
     import numpy as np  # noqa: PLC0415
 
     if not (np.isfinite(latency) & (latency >= 0)).all():
-        raise ToolError("sockperf's full log has a latency that is negative or no number")
+        raise ToolError("sockperf's full log has a latency that is negative or not a number")
     return latency / 2 if header[1] == b"rtt" else latency
 
 
 def _log_columns(body: Any, kept: list[str]) -> tuple[Any, ...]:
-    """Return columns of a log's rows, as arrays."""
+    """Return columns of a log as arrays."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv  # noqa: PLC0415
 
@@ -217,15 +217,15 @@ def _log_columns(body: Any, kept: list[str]) -> tuple[Any, ...]:
         table = read(threads=True)
     except pa.ArrowInvalid:
         try:
-            table = read(threads=False)  # slower, and tells the row
+            table = read(threads=False)  # slower, and its error names the row
         except pa.ArrowInvalid as error:
-            why = str(error)[:300]
-            raise ToolError(f"sockperf's full log has a row that is none: {why}") from error
+            reason = str(error)[:300]
+            raise ToolError(f"sockperf's full log has an invalid row: {reason}") from error
     return tuple(table[name].to_numpy() for name in kept)
 
 
 def _log_end(data: bytes, start: int) -> int:
-    """Return where the observations end: a complete log is closed by a rule of dashes."""
-    # Searched for from behind, for a log is long and its rule short.
+    """Return the end of the observations: a complete log is closed by a line of dashes."""
+    # Searched from the end, since a log is long.
     end = data.rfind(LOG_RULE, max(start - 1, len(data) - LOG_TAIL_BYTES))
     return end + 1 if end >= 0 else len(data)

@@ -344,7 +344,9 @@ def test_a_fault_that_stays_keeps_no_other_from_being_taken_back(flow, testbed):
     testbed.faults.stick_generator()
     call("m0", "lost0")
     try:
-        with pytest.raises(TestbedError, match=r"faults stay on the testbed: .*m0.*brought up"):
+        with pytest.raises(
+            TestbedError, match=r"faults remain on the testbed: .*m0.*sets the testbed up"
+        ):
             testbed.faults.clear()
     finally:
         call("lost0", "m0")

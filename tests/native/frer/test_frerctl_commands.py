@@ -8,8 +8,9 @@ from sound_outputs import ALARM
 from tsnrepro.common.errors import ConfigurationError, RecordError, ToolError
 from tsnrepro.config import FrerSettings
 from tsnrepro.tools import frerctl
-from tsnrepro.tools.counters import HostCounters, Snapshot
 from tsnrepro.tools.frerctl import Drops, FrameCounts, FrerctlAlarm, StreamFilter, SwitchStream
+from tsnrepro.tools.host_counters import HostCounters
+from tsnrepro.tools.snapshot import Snapshot
 
 
 def test_a_range_of_ports_is_one_stream():

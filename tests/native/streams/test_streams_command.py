@@ -53,9 +53,9 @@ def test_a_talkers_report_that_cannot_be_is_refused(change, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "printed no JSON but: nothing"),
-        ("ready\n", "printed no JSON but: ready"),
-        ('{"tool": "listener", ', "broken JSON"),
+        ("", "printed no JSON: nothing"),
+        ("ready\n", "printed no JSON: ready"),
+        ('{"tool": "listener", ', "damaged JSON"),
         (json.dumps(LISTENER | {"streams": []}), "no streams"),
         (json.dumps(LISTENER | {"streams": [3]}), "not a JSON object: 3"),
         (

@@ -7,8 +7,8 @@ from tsnrepro.native import streams
 from tsnrepro.native.streams import command, log
 from tsnrepro.native.streams.command import Pacing, StopCondition
 from tsnrepro.native.streams.delivery import deliver, one_way
-from tsnrepro.testbeds import clocks
-from tsnrepro.testbeds.clocks import ClockSync
+from tsnrepro.testbeds.hosts import clocks
+from tsnrepro.testbeds.hosts.clocks import ClockSync
 from tsnrepro.tools.frerctl import StreamFilter
 
 pytestmark = pytest.mark.namespaces
@@ -66,10 +66,10 @@ def test_frer_delivers_every_datagram_once(testbed):
 
 def test_one_way_latency_is_measured_by_one_clock(testbed):
     hosts = testbed.hosts["talker"], testbed.hosts["listener"]
-    before = clocks.clock_agreement(*hosts, (str(streams.talker()), str(streams.listener())))
+    before = clocks.compare_clocks(*hosts, (str(streams.talker()), str(streams.listener())))
     testbed.configure("frer", StreamFilter("udp", PORT))
     sent, got, arrivals = exchange(testbed, Pacing(100_000), payload_bytes=1472)
-    after = clocks.clock_agreement(*hosts, (str(streams.talker()), str(streams.listener())))
+    after = clocks.compare_clocks(*hosts, (str(streams.talker()), str(streams.listener())))
     assert isinstance(before, ClockSync)
     assert before.method == "one kernel, one clock"
     assert sent.sent == COUNT

@@ -29,11 +29,11 @@ from tsnrepro.runner.backends.hosts import (
 )
 from tsnrepro.runner.load import IntendedLoad
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.testbeds.host import RemoteProcess
+from tsnrepro.testbeds.hosts.host import RemoteProcess
 from tsnrepro.testbeds.protocol import HostTestbed, Testbed
 from tsnrepro.testbeds.quiescence import settle
 from tsnrepro.tools import dumpcap
-from tsnrepro.tools.counters import Snapshot
+from tsnrepro.tools.snapshot import Snapshot
 
 STREAM = UDP_STREAM
 # Headers with a VLAN tag and an R-TAG, and as much behind them as frames differ in.

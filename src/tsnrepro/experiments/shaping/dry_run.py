@@ -13,13 +13,13 @@ from tsnrepro.experiments.shaping import on_hosts
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import Mode, ShapingSettings
 from tsnrepro.records.store import Trial
-from tsnrepro.testbeds.jobs import dry_run as told
+from tsnrepro.testbeds.hosts import clock_sync, programs
+from tsnrepro.testbeds.hosts.aliases import AliasedHost
+from tsnrepro.testbeds.hosts.shell import print_command
+from tsnrepro.testbeds.jobs import dry_run
 from tsnrepro.testbeds.jobs.job import Job, LinkEnd
-from tsnrepro.testbeds.nic_pair.hosts import Pair, clocks_of
-from tsnrepro.testbeds.nic_pair.testbed import CardsTestbed
-from tsnrepro.testbeds.rack import programs, time_service
-from tsnrepro.testbeds.rack.host import RackHost
-from tsnrepro.testbeds.rack.shell import tell
+from tsnrepro.testbeds.nic_pair.hosts import NicPairHosts, ptp_ports
+from tsnrepro.testbeds.nic_pair.testbed import NicPairTestbed
 
 # A trial's own differs; nothing but the moment at which steps begin goes by it.
 _SEED = 1
@@ -51,28 +51,28 @@ def trial_of(measured: Campaign, name: str, mode: str, *, kind: str = "end-stati
     )
 
 
-def job_for(trial: Trial, testbed: CardsTestbed) -> Job:
+def job_for(trial: Trial, testbed: NicPairTestbed) -> Job:
     """Return the job that the trial is on a testbed of two cards."""
     factors = Factors.of(trial)
     return on_hosts.job_of(factors.part, factors.mode, _SEED, testbed.cable)
 
 
-def lines(job: Job, pair: Pair, testbed: CardsTestbed) -> list[str]:
-    """Return a line a command of a trial, linuxptp's among them."""
+def lines(job: Job, pair: NicPairHosts, testbed: NicPairTestbed) -> list[str]:
+    """Return the command lines of a trial, including linuxptp's."""
     settings, on_host = testbed.settings, programs.on_host()
-    words = RackHost(pair.connections[TALKER], {}, on_host).translated
+    resolve = AliasedHost(pair.connections[TALKER], {}, on_host).resolve
     starting, ending = [], []
-    for role, cards in clocks_of(settings).items() if settings.ptp else ():
+    for role, cards in ptp_ports(settings).items() if settings.ptp else ():
         assert settings.ptp is not None
-        started, ended = time_service.told(settings.ptp, role, cards)
-        starting += started
-        ending += ended
+        start, stop = clock_sync.command_lines(settings.ptp, role, cards)
+        starting += start
+        ending += stop
 
     def hardware_address(port: LinkEnd) -> str:
         shell = pair.shells[port.host]
         return shell.read(["cat", f"/sys/class/net/{port.device}/address"]).strip()
 
-    return [*told.lines(job, lambda argv: words(list(argv)), hardware_address, (starting, ending))]
+    return [*dry_run.lines(job, resolve, hardware_address, (starting, ending))]
 
 
 def print_dry_run(name: str, settings: NicPairSettings, mode: str, campaign_name: str) -> None:
@@ -87,10 +87,10 @@ def print_dry_run(name: str, settings: NicPairSettings, mode: str, campaign_name
     """
     kind = "bridge" if settings.hosts.sw else "end-station"
     trial = trial_of(campaign(campaign_name), campaign_name, mode, kind=kind)
-    testbed = CardsTestbed(settings, name)
+    testbed = NicPairTestbed(settings, name)
     print(f"# {trial.label} of campaign {campaign_name}")
     with ExitStack() as stack:
-        pair = Pair(settings, stack, tell)
-        pair.refuse(pair.save())
+        pair = NicPairHosts(settings, stack, print_command)
+        pair.check(pair.save())
         pair.prepare()
         print("\n".join(lines(job_for(trial, testbed), pair, testbed)))

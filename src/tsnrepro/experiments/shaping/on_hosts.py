@@ -34,7 +34,7 @@ from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER
 from tsnrepro.native import streams
 from tsnrepro.native.streams import command
 from tsnrepro.native.streams.log import read_listener_log
-from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.jobs.job import Cable, Job, JobResult, Pause, Step, Stop
 from tsnrepro.testbeds.jobs.script import hardware_address
 from tsnrepro.tools import qdisc
@@ -200,7 +200,7 @@ def _counted(result: JobResult, name: str) -> list[dict[str, Any]]:
         qdisc.parse_statistics(result.steps[f"{name}-{when}"].stdout)
         for when in ("before", "after")
     )
-    return qdisc.trial_counters(before, after)
+    return qdisc.statistics_between(before, after)
 
 
 def _load_rates(part: ShapingPart, wiring: Wiring, result: JobResult) -> dict[str, float]:

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.tools.plausible import Count
+from tsnrepro.tools.parsing import Count
 
 
 class _Counters(BaseModel):

@@ -5,7 +5,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, TypeVar
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.tools.plausible import count, printed_json
+from tsnrepro.tools.parsing import count, json_object
 
 Clock = Literal["tai", "realtime", "monotonic"]
 Stamps = Literal["software", "hardware"]
@@ -309,7 +309,7 @@ def read_document(text: str, tool: str) -> dict[str, Any]:
     ToolError
         The text is not the report of this program.
     """
-    document = printed_json(text, f"the {tool}")
+    document = json_object(text, f"the {tool}")
     if document.get("tool") != tool:
         raise ToolError(f"this is the report of {document.get('tool')!r}, not of a {tool}")
     del document["tool"]

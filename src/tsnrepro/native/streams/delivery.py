@@ -106,7 +106,7 @@ def one_way(arrivals: Records, receipt: Receipt = "application") -> OneWay:
     """Return the latency of every first arrival, in nanoseconds.
 
     It is the time from the one in the payload to reception. Both must be on one clock, or the
-    offset of the clocks must be known (:mod:`tsnrepro.testbeds.clocks`).
+    offset of the clocks must be known (:mod:`tsnrepro.testbeds.hosts.clocks`).
     """
     first = arrivals[_first_arrivals(arrivals)]
     begin, end = _times(first["sent_ns"]), _times(first[_COLUMN[receipt]])

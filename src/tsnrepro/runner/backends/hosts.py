@@ -39,13 +39,13 @@ from tsnrepro.runner.backends.receiver_options import (
 from tsnrepro.runner.faults import NOTHING, FaultInjector, Timeline
 from tsnrepro.runner.load import OF_TESTBED, HostOptions, IntendedLoad, LoadOutcome, RoundTrips
 from tsnrepro.runner.measurement import Measurement
-from tsnrepro.testbeds.clocks import ClockSyncFailure, why_not_these_clocks
-from tsnrepro.testbeds.host import Completed, RemoteProcess
+from tsnrepro.testbeds.hosts.clocks import ClockSyncFailure, why_not_these_clocks
+from tsnrepro.testbeds.hosts.host import Completed, RemoteProcess
 from tsnrepro.testbeds.protocol import HostTestbed
 from tsnrepro.testbeds.quiescence import settle
 from tsnrepro.tools import iperf3, mausezahn, sockperf
-from tsnrepro.tools.counters import CounterDifferences, Snapshot
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
+from tsnrepro.tools.snapshot import CounterDifferences, Snapshot
 
 UDP_STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
 _TCP_STREAM = StreamFilter("tcp", iperf3.PORT)
@@ -260,7 +260,7 @@ class HostsBackend:
         injector = FaultInjector(self._testbed, timeline, deadline_s + OVERHEAD_SECONDS)
         synchronised = nullcontext(())
         if arrivals:
-            synchronised = self._testbed.clocks_together(deadline_s + _FILE_SECONDS)
+            synchronised = self._testbed.synchronized_clocks(deadline_s + _FILE_SECONDS)
         with synchronised as clocks:
             with self._counted(prefix) as counters:
                 talkers, listened = self._send(loads, injector, log, deadline_s)

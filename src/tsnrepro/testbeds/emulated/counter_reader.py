@@ -1,62 +1,62 @@
-"""A shell that stays on a host and reads its counters there as often as it is asked to.
+"""A shell that keeps running on a host and reads its counters on request.
 
-A command of its own for each reading would take a session each: of the time that short trials took
-beside their traffic, that was most.
+A session for each reading took most of the time that short trials spent besides their traffic.
 """
 
 from tsnrepro.common.errors import CommandError
-from tsnrepro.testbeds.ssh import SshHost
-from tsnrepro.tools import kernel
+from tsnrepro.testbeds.hosts.ssh import SshHost
+from tsnrepro.tools import host_counters
 
-# Longer than any campaign's notebook: it ends with its host.
+# Longer than any campaign: the reader ends with its host.
 _DEADLINE_SECONDS = 7 * 24 * 3600
-# What a broken host is given beyond the deadline of what it was asked.
+# How long to wait for a broken host beyond the deadline of a request.
 _GRACE_SECONDS = 10
 
 
 class CounterReader:
-    """The reader of a host, by the port at which ``frerctl`` finds what counts there.
+    """Counter reader of a host; ``frerctl`` finds its station or switch by a port.
 
-    ``deadline_s`` bounds each answer.
+    ``deadline_s`` bounds each response.
     """
 
     def __init__(self, host: SshHost, frerctl: str, port: str, deadline_s: float) -> None:
         self._name = host.name
-        self._asked: kernel.Asked = "counters"
+        self._request: host_counters.Request = "counters"
         self._process = host.start(
-            kernel.answering(frerctl, port, deadline_s),
+            host_counters.serve(frerctl, port, deadline_s),
             deadline_s=_DEADLINE_SECONDS,
-            answer_s=deadline_s + _GRACE_SECONDS,
+            read_timeout_s=deadline_s + _GRACE_SECONDS,
         )
 
     @property
     def running(self) -> bool:
-        """Whether it still answers."""
+        """Whether the shell is running."""
         return self._process.running
 
-    def ask(self, what: kernel.Asked) -> None:
-        """Ask, and do not wait: several hosts answer at a time."""
-        self._asked = what
-        self._process.send(f"{what}\n".encode())
+    def send(self, request: host_counters.Request) -> None:
+        """Send a request without waiting, so that several hosts respond in parallel."""
+        self._request = request
+        self._process.send(f"{request}\n".encode())
 
-    def answer(self) -> str:
-        """Return the answer to what was asked last.
+    def receive(self) -> str:
+        """Return the response to the last request.
 
         Raises
         ------
         CommandError
-            What was asked failed, or took too long; or the reader has ended.
+            The request failed or took too long, or the reader has ended.
         """
-        said: list[str] = []
-        while not (line := self._process.read_whole_line()).startswith(kernel.ENDED):
+        lines: list[str] = []
+        while not (line := self._process.read_whole_line()).startswith(host_counters.END):
             if not line:
-                raise CommandError(f"it ended: {''.join(said)[-500:].strip()}", self._place())
-            said.append(line)
-        status = line.removeprefix(kernel.ENDED).split()[0]
+                reason = "".join(lines)[-500:].strip()
+                raise CommandError(f"the counter reader ended: {reason}", self._place())
+            lines.append(line)
+        status = line.removeprefix(host_counters.END).split()[0]
         if status != "0":
-            ended = f"it failed with exit status {status}: {''.join(said)[-1500:].strip()}"
-            raise CommandError(ended, self._place())
-        return "".join(said)
+            output = "".join(lines)[-1500:].strip()
+            raise CommandError(f"failed with exit status {status}: {output}", self._place())
+        return "".join(lines)
 
     def _place(self) -> str:
-        return f"{self._name}: reading {self._asked}"
+        return f"{self._name}: reading {self._request}"

@@ -1,11 +1,11 @@
-"""Longer cables: a host between the switches that hands frames on a constant time later.
+"""Longer cables: a host between the switches that forwards frames after a constant delay.
 
-No queueing discipline with a delay is needed: the program ``delayline`` keeps each frame in the
-ring that the kernel received it into, until it is due.
+It needs no queueing discipline: the program ``delayline`` keeps each frame in the kernel's receive
+ring until it is due.
 """
 
 from tsnrepro.common.errors import TestbedError
-from tsnrepro.testbeds.host import RemoteHost, RemoteProcess
+from tsnrepro.testbeds.hosts.host import RemoteHost, RemoteProcess
 from tsnrepro.tools import delayline
 from tsnrepro.tools.delayline import DelayStatistics
 
@@ -22,22 +22,22 @@ class DelayLine:
         nanoseconds = str(round(delay_us * 1000))
         command = [program, self.towards_sw1, self.towards_sw2, nanoseconds]
         self._process: RemoteProcess = host.start(command, deadline_s=deadline_s)
-        answer = self._process.read_line()
-        if answer != "ready":
-            said = self._process.wait().stderr.strip() or answer
-            raise TestbedError(f"no delay line for path {path}: {said}", host.name)
+        line = self._process.read_line()
+        if line != "ready":
+            reason = self._process.wait().stderr.strip() or line
+            raise TestbedError(f"cannot start the delay line of path {path}: {reason}", host.name)
 
     def read(self) -> str:
-        """Return what the delay line did so far, as it prints it."""
+        """Return the statistics that the delay line prints."""
         return self._process.send_line("")
 
     def parse(self, text: str) -> dict[str, DelayStatistics]:
-        """Return the statistics of both directions: ``forth`` to sw2 and ``back`` to sw1."""
+        """Return the statistics by direction: ``forth`` to sw2 and ``back`` to sw1."""
         return delayline.parse(text, forth=self.towards_sw1, back=self.towards_sw2)
 
     @property
     def running(self) -> bool:
-        """Whether the program still runs."""
+        """Whether the program is running."""
         return self._process.running
 
 

@@ -1,12 +1,12 @@
 """The emulated testbed: a talker, two FRER switches and a listener on this machine.
 
-Each is a host of namespaces reached over SSH; the cables are veth pairs. Every egress queue is a
-token bucket at the link's rate that counts preamble, gap and FCS::
+Each is a host of namespaces, reached over SSH; cables are veth pairs. Every egress queue is a token
+bucket at the link's rate, which includes preamble, interframe gap and FCS::
 
     talker eth0 --- p0 sw1 m0 === m0 sw2 p0 --- eth0 listener
-                           m1 === m1            (one pair a member path)
+                           m1 === m1            (one pair per member path)
 
-A member path that is to be longer goes through one more host, which holds each frame back::
+A delayed member path passes through a further host::
 
     sw1 m1 --- a1 delay b1 --- m1 sw2
 """
@@ -27,51 +27,52 @@ from tsnrepro.common.topology import (
     HOST_PORT,
     HOSTS,
     LISTENER,
+    STATIONS,
     SWITCHES,
     TALKER,
     member_names,
 )
 from tsnrepro.config import Configuration, EmulatedSettings
 from tsnrepro.native import frer
-from tsnrepro.testbeds import facts
-from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, check_clocks
 from tsnrepro.testbeds.emulated.counter_reader import CounterReader
 from tsnrepro.testbeds.emulated.delay import DELAY, DelayLine, ports
-from tsnrepro.testbeds.emulated.namespace import NamespaceHost
-from tsnrepro.testbeds.emulated.requirements import SSHD, missing, refuse
+from tsnrepro.testbeds.emulated.namespace import SSHD, NamespaceHost, missing_requirements
 from tsnrepro.testbeds.faults import Faults
-from tsnrepro.testbeds.lock import TestbedLock
+from tsnrepro.testbeds.hosts import facts
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure, check_clocks
+from tsnrepro.testbeds.hosts.host import COMMAND_SECONDS
+from tsnrepro.testbeds.hosts.lease import TestbedLock
+from tsnrepro.testbeds.hosts.ssh import SshHost
 from tsnrepro.testbeds.protocol import HostTestbed
-from tsnrepro.testbeds.ssh import SshHost
-from tsnrepro.tools import frerctl, kernel, qdisc
-from tsnrepro.tools.counters import Snapshot, read_host
+from tsnrepro.testbeds.requirements import require_none_missing
+from tsnrepro.tools import ethtool, frerctl, qdisc
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
-from tsnrepro.tools.kernel import Asked
+from tsnrepro.tools.host_counters import Request, read_host
+from tsnrepro.tools.snapshot import Snapshot
 
 _ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
 _NETWORK = "10.0.100.0/24"
 HOST_MTU = 1500
-# Room for the R-TAG and a VLAN tag, where frames carry one.
+# Room for the R-TAG and a VLAN tag.
 MEMBER_MTU = 1600
-# Reassembly gives up after a second instead of 30, so that a datagram whose second fragment was
-# dropped is counted before its trial ends.
+# Reassembly times out after 1 s instead of 30, so that a datagram whose second fragment was dropped
+# is counted before its trial ends.
 _HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
-_GONE_REMEDY = "Run the same again; it goes on at the first missing trial"
+_RESUME_REMEDY = "Run the same again; it resumes at the first missing trial"
 
-_COMMAND_SECONDS = 20
-# How late a frame may be beyond what its path takes: the kernel's timers and programs. Where a
-# program waits for longer, campaigns measure again (`max_stall_ms`).
+# Delay of a frame by timers and programs beyond that of its path. After a longer stall, a trial is
+# measured again (`max_stall_ms`).
 _LATENESS_SECONDS = 0.04
-# The same while no trial runs.
-_AT_REST_SECONDS = 0.02
-# A server that does not end with its connection is ended.
+# The same while no trial is running.
+_IDLE_LATENESS_SECONDS = 0.02
+# How long a server may take to end with its connection.
 _SERVER_END_SECONDS = 2
-# Longer than any campaign's notebook: the tracer ends with the testbed.
+# Longer than any campaign: the tracer ends with the testbed.
 _TRACE_SECONDS = 7 * 24 * 3600
 
 SSHD_FOLDER = "/run/tsnrepro"
-# TMPDIR: a host's /run goes with the host. SHLVL: bash reads ~/.bashrc for a first shell over SSH,
-# and what the user of this machine has there must not come between a command and its output.
+# TMPDIR: a host's /run is removed with the host. SHLVL: bash reads ~/.bashrc in a first shell over
+# SSH, which could print into a command's output.
 _SSHD_CONFIGURATION = f"""\
 HostKey {SSHD_FOLDER}/host_key
 AuthorizedKeysFile {SSHD_FOLDER}/authorized_keys
@@ -91,33 +92,33 @@ SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=
 """
 
 
-# Other traffic than a trial's, such as neighbour discovery, never goes on for so many.
-_MOST_READINGS = 20
+# More than other traffic, such as neighbour discovery, ever lasts.
+_MAX_READINGS = 20
 
 
 def _counting_port(name: str) -> str:
-    """Return the port by which frerctl finds what counts on a host."""
+    """Return the port by which frerctl finds a host's station or switch."""
     return HOST_PORT if name in SWITCHES else CARD
 
 
 class EmulatedTestbed:
-    """The testbed, up from ``with`` to its end.
+    """The emulated testbed, up for a ``with`` block.
 
     Raises
     ------
     TestbedError
-        The machine lacks something, another campaign holds the testbed, or a step of bringing
-        it up failed; whatever was up by then is down again.
+        The machine does not meet a requirement, the testbed is in use, or it could not be brought
+        up; what was up by then has been taken down.
     """
 
     kind = "emulated"
     machines = (LISTENER,)
+    """One host of each machine: all hosts are on this one."""
     max_parallel = 1
-    """A host of each machine: all hosts are on this one."""
     faults: Faults
-    """What may go wrong on the way, once the testbed is up."""
+    """Fault injection, once the testbed is up."""
     frerctl: str
-    """Path of frerctl, which every host sees, once the testbed is up."""
+    """Path of frerctl on all hosts, once the testbed is up."""
 
     def __init__(self, settings: EmulatedSettings, purpose: str = "") -> None:
         self.settings = settings
@@ -128,9 +129,9 @@ class EmulatedTestbed:
         self._tracer = None
         self._servers: list[subprocess.Popen] = []
         self._readers: dict[str, CounterReader] = {}
-        # What every station was told to count, in frerctl's words.
         self._delays: dict[str, DelayLine] = {}
-        self._counted = [StreamFilter("udp", 1)]
+        # The streams that the stations count.
+        self._filters = [StreamFilter("udp", 1)]
         self._several = False
 
     def __enter__(self) -> "EmulatedTestbed":
@@ -147,7 +148,7 @@ class EmulatedTestbed:
     # --- bringing it up ---------------------------------------------------------------------
 
     def _bring_up(self) -> None:
-        refuse(missing(), self.kind)
+        require_none_missing(missing_requirements(), self.kind)
         self._stack.enter_context(TestbedLock(self.kind, self._purpose))
         self.frerctl = str(frer.frerctl())
         self.faults = Faults(self.hosts, self.settings, self.frerctl)
@@ -160,7 +161,7 @@ class EmulatedTestbed:
         for name in names:
             self.hosts[name] = self._connect(name, key)
             self._stack.callback(self.hosts[name].close)
-        self._everywhere(self._set_up_ports)
+        self._in_parallel(self._set_up_ports)
         self._set_up_delay_host()
         self._start_stations()
         if self.settings.trace_drops:
@@ -176,7 +177,7 @@ class EmulatedTestbed:
 
     @property
     def _tagged_ports(self) -> set[tuple[str, str]]:
-        """The ports that frames with an R-TAG come to."""
+        """The ports that receive frames with an R-TAG."""
         tagged = {(name, port) for name in SWITCHES for port in self.member_ports()}
         if self._listener_eliminates:
             tagged |= {(SWITCHES[1], HOST_PORT), (LISTENER, CARD)}
@@ -188,12 +189,12 @@ class EmulatedTestbed:
 
     @property
     def _frer_ports(self) -> dict[str, str]:
-        """The hosts that FRER runs on, each with the port by which frerctl finds it."""
+        """The hosts that run FRER, each with the port by which frerctl finds it."""
         ports: dict[str, str] = dict.fromkeys(SWITCHES, HOST_PORT)
         return ports | {LISTENER: CARD} if self._listener_eliminates else ports
 
     def _cable(self) -> None:
-        """Plug the cables in: the one thing done from outside the hosts."""
+        """Create the cables, from outside the hosts."""
         cables = [(TALKER, CARD, SWITCHES[0], HOST_PORT), (SWITCHES[1], HOST_PORT, LISTENER, CARD)]
         for path, port in enumerate(self.member_ports()):
             if path in self.settings.delayed_paths:
@@ -205,12 +206,13 @@ class EmulatedTestbed:
             end = ["peer", "name", other_port, "netns", str(self._spaces[other].pid)]
             space = ["netns", str(self._spaces[one].pid)]
             command = ["ip", "link", "add", "name", port, *space, "type", "veth", *end]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise TestbedError(f"no veth pair: {done.stderr.strip()}", f"{one} {port}")
+            completed = subprocess.run(command, capture_output=True, text=True, check=False)
+            if completed.returncode:
+                reason = completed.stderr.strip()
+                raise TestbedError(f"cannot create a veth pair: {reason}", f"{one} {port}")
 
     def _connect(self, name: str, key: paramiko.PKey) -> SshHost:
-        """Start ``sshd -i`` in the host's namespaces on one end of a socket pair."""
+        """Connect to an ``sshd -i`` in the host's namespaces over a socket pair."""
         space, host_key = self._spaces[name], paramiko.ECDSAKey.generate()
         folder = space.file(SSHD_FOLDER)
         folder.mkdir(mode=0o700)
@@ -218,25 +220,25 @@ class EmulatedTestbed:
         login = f"{key.get_name()} {key.get_base64()}\n"
         (folder / "authorized_keys").write_text(login, encoding="ascii")
         (folder / "sshd_config").write_text(_SSHD_CONFIGURATION, encoding="ascii")
-        ours, theirs = socket.socketpair()
-        with theirs:
+        local, remote = socket.socketpair()
+        with remote:
             server = subprocess.Popen(
                 space.enter([SSHD, "-i", "-e", "-f", f"{SSHD_FOLDER}/sshd_config"]),
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
+                stdin=remote.fileno(),
+                stdout=remote.fileno(),
                 stderr=subprocess.DEVNULL,
             )
         if not self._servers:
-            # After all connections are closed, so that the servers end at a time.
+            # After all connections are closed, so that the servers end in parallel.
             self._stack.callback(self._end_servers)
         self._servers.append(server)
-        self._stack.callback(ours.close)
-        return SshHost(name, host_key, "root", key, sock=ours)
+        self._stack.callback(local.close)
+        return SshHost(name, host_key, "root", key, sock=local)
 
-    def _everywhere(
+    def _in_parallel(
         self, action: Callable[[str], Any], names: Collection[str] = HOSTS
     ) -> dict[str, Any]:
-        """Act on several hosts at a time, and return what came of it by host."""
+        """Call ``action`` for several hosts in parallel and return the results by host."""
         with ThreadPoolExecutor(len(names)) as pool:
             return dict(zip(names, pool.map(action, names), strict=True))
 
@@ -248,9 +250,9 @@ class EmulatedTestbed:
     def _set_up_ports(self, name: str) -> None:
         for port in self._ports(name):
             mtu = MEMBER_MTU if (name, port) in self._tagged_ports else HOST_MTU
-            self._run(name, kernel.disable_offloads(port))
+            self._run(name, ethtool.disable_offloads(port))
             if name in SWITCHES:
-                # A switch port speaks for no host: no neighbour discovery of its own.
+                # A switch sends no neighbour discovery of its own.
                 self._run(name, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
             self._run(name, self._queue(port))
             self._run(name, ["ip", "link", "set", port, "mtu", str(mtu), "up"])
@@ -258,7 +260,7 @@ class EmulatedTestbed:
             self._run(name, ["sysctl", "-qw", *_HOST_SYSCTLS])
             self._run(name, ["ip", "addr", "add", f"{_ADDRESSES[name]}/24", "dev", CARD])
         if (name, CARD) in self._tagged_ports:
-            # A card with room for tags sends packets no longer than any other's.
+            # A card with room for tags must not send longer packets.
             route = [_NETWORK, "dev", CARD, "proto", "kernel", "scope", "link"]
             route += ["src", _ADDRESSES[name], "mtu", str(HOST_MTU)]
             self._run(name, ["ip", "route", "replace", *route])
@@ -271,13 +273,13 @@ class EmulatedTestbed:
 
     def _set_up_delay_host(self) -> None:
         for port in self._ports(DELAY):
-            self._run(DELAY, kernel.disable_offloads(port))
+            self._run(DELAY, ethtool.disable_offloads(port))
             self._run(DELAY, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
             self._run(DELAY, ["ip", "link", "set", port, "mtu", str(MEMBER_MTU), "up"])
         self._start_delay_lines()
 
     def _start_delay_lines(self) -> None:
-        """Start the delay lines that do not run."""
+        """Start the delay lines that are not running."""
         for path, delay_us in self.settings.delayed_paths.items():
             port = self.member_ports()[path]
             if port not in self._delays or not self._delays[port].running:
@@ -296,14 +298,14 @@ class EmulatedTestbed:
         self._run(LISTENER, [self.frerctl, *at_listener])
 
     def _start_tracer(self) -> None:
-        """Trace the kernel's drops: one kernel serves all hosts, so one tracer sees all."""
-        command = [self.frerctl, "drops", *self._counted[0].options()]
+        """Trace the kernel's drops: one tracer sees those of all hosts, which share a kernel."""
+        command = [self.frerctl, "drops", *self._filters[0].options()]
         self._tracer = self.hosts[SWITCHES[0]].start(command, deadline_s=_TRACE_SECONDS)
-        answer = self._tracer.send_line(self._drops_line())
-        if answer != "ready":
-            said = self._tracer.wait().stderr.strip() or answer
+        line = self._tracer.send_line(self._drops_line())
+        if line != "ready":
+            reason = self._tracer.wait().stderr.strip() or line
             raise TestbedError(
-                f"drops cannot be traced: {said}",
+                f"drops cannot be traced: {reason}",
                 "frerctl drops",
                 "Set trace_drops: false to use the kernel's totals instead",
             )
@@ -311,134 +313,134 @@ class EmulatedTestbed:
 
     def _run(self, name: str, argv: list[str]) -> str:
         with self._failures():
-            return self.hosts[name].run(argv, deadline_s=_COMMAND_SECONDS).check().stdout
+            return self.hosts[name].run(argv, deadline_s=COMMAND_SECONDS).check().stdout
 
-    def _ask(self, what: Asked, names: Collection[str] = HOSTS) -> dict[str, str]:
-        """Return what the readers of several hosts answer, all at a time, by host."""
+    def _request(self, request: Request, names: Collection[str] = HOSTS) -> dict[str, str]:
+        """Send a request to the counter readers of several hosts; return responses by host."""
         with self._failures():
             try:
                 for name in names:
-                    self._reader(name).ask(what)
-                return {name: self._readers[name].answer() for name in names}
+                    self._reader(name).send(request)
+                return {name: self._readers[name].receive() for name in names}
             except BaseException:
-                # Answers that nobody waited for would be taken for the next ones.
+                # Pending responses would be taken for those of the next request.
                 self._readers.clear()
                 raise
 
     def _reader(self, name: str) -> CounterReader:
         if name not in self._readers or not self._readers[name].running:
             port = _counting_port(name)
-            reader = CounterReader(self.hosts[name], self.frerctl, port, _COMMAND_SECONDS)
+            reader = CounterReader(self.hosts[name], self.frerctl, port, COMMAND_SECONDS)
             self._readers[name] = reader
         return self._readers[name]
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Let what fails in the block be a failure of the testbed, by its cause."""
+        """Raise failures in the block as the testbed's, with their cause."""
         try:
             yield
         except (CommandError, TestbedError) as error:
-            # With a host its links go, and others fail in its place.
-            if gone := [host for host, space in self._spaces.items() if space.is_gone()]:
-                what = f"its processes have ended: {', '.join(gone)}"
-                raise TestbedError(what, f"found at {error.where}", _GONE_REMEDY) from error
+            # A host's links disappear with it, and others fail in its place.
+            if ended := [host for host, space in self._spaces.items() if space.has_ended()]:
+                what = f"hosts have ended: {', '.join(ended)}"
+                raise TestbedError(what, f"found at {error.where}", _RESUME_REMEDY) from error
             raise TestbedError(error.what, error.where, error.remedy) from error
 
-    # --- what experiments use ---------------------------------------------------------------
+    # --- for experiments --------------------------------------------------------------------
 
     def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
         """Set both switches to ``frer`` or ``control`` and every station to count ``stream``.
 
-        So is a listener that eliminates. All traffic is treated as the one stream is. Recovery and
-        sequence generation start afresh.
+        A listener that eliminates is set like a switch. All traffic is treated as the stream is.
+        Recovery and sequence generation are reset.
         """
         frer = self.settings.frer
-        self._revive()
+        self._restart_helpers()
 
         def set_station(name: str) -> None:
             if port := self._frer_ports.get(name):
                 argv = frerctl.configure(self.frerctl, port, configuration, frer, stream)
                 self._run(name, argv)
-            elif self._several or [stream] != self._counted:
+            elif self._several or [stream] != self._filters:
                 self._run(name, [self.frerctl, "set", CARD, *stream.options()])
 
-        self._everywhere(set_station)
+        self._in_parallel(set_station)
         if configuration == "frer":
-            self._forget_old_numbers()
+            self._reset_recovery()
         self._count([stream], several=False)
 
     def configure_streams(self, streams: list[SwitchStream]) -> None:
-        """Set both switches and every station to tell up to 16 streams apart.
+        """Set both switches and every station to distinguish up to 16 streams.
 
-        Each stream has its own sequence numbers, recovery and counters, and what its listener
-        answers belongs to it. Traffic of no stream is best effort: untagged, over path 0.
-        Recovery and sequence generation start afresh. The hosts keep each other's MAC address
-        from now on, because ARP is best effort too and would not survive a cut of path 0.
+        Each stream has its own sequence numbers, recovery function and counters, and includes its
+        listener's replies. Other traffic is best effort: untagged, over path 0. Recovery and
+        sequence generation are reset. From now on the hosts have static neighbour entries, because
+        ARP is best effort too and fails over a dead path 0.
 
         Raises
         ------
         ConfigurationError
-            There is no stream, or more than a switch has room for.
+            There is no stream, or there are more than a switch supports.
         TestbedError
             Two streams have a port in common.
         """
-        self._revive()
+        self._restart_helpers()
 
         def set_station(name: str) -> None:
             port = _counting_port(name)
             argv = frerctl.configure_streams(self.frerctl, port, self.settings.frer, streams)
             self._run(name, argv)
 
-        self._everywhere(set_station)
-        self._forget_old_numbers()
+        self._in_parallel(set_station)
+        self._reset_recovery()
         self._count([stream.filter for stream in streams], several=True)
         self.pin_neighbours()
 
-    def _forget_old_numbers(self) -> None:
-        """Start recovery afresh once what was numbered before is off the paths.
+    def _reset_recovery(self) -> None:
+        """Reset recovery once frames with old sequence numbers are off the paths.
 
-        Hosts send a little unasked. Were such a frame, with a number from before, the first that a
-        recovery function takes, it would have the stream's own frames taken for rogue until its
-        reset, or the one with the same number for a copy.
+        Hosts send some frames of their own. If such a frame, with an old number, were the first
+        that a recovery function accepts, the stream's own frames would be rogue until its reset,
+        or the one with the same number a duplicate.
         """
-        time.sleep(self.settings.longest_delay_s + _AT_REST_SECONDS)
-        self._ask("reset", tuple(self._frer_ports))
+        time.sleep(self.settings.longest_delay_s + _IDLE_LATENESS_SECONDS)
+        self._request("reset", tuple(self._frer_ports))
 
-    def _revive(self) -> None:
-        """Start again what runs beside all trials and has ended: it costs one trial, not all."""
+    def _restart_helpers(self) -> None:
+        """Restart delay lines and tracer if they have ended: that costs one trial, not all."""
         self._start_delay_lines()
         if self._tracer and not self._tracer.running:
             self._start_tracer()
 
     def pin_neighbours(self) -> None:
-        """Let talker and listener keep each other's MAC address without asking for it again."""
+        """Give talker and listener static neighbour entries of each other."""
         mac = {
             name: self._run(name, ["cat", f"/sys/class/net/{CARD}/address"]).strip()
-            for name in _ADDRESSES
+            for name in STATIONS
         }
-        for name, other in ((TALKER, LISTENER), (LISTENER, TALKER)):
+        for name, other in zip(STATIONS, reversed(STATIONS), strict=True):
             entry = [_ADDRESSES[other], "lladdr", mac[other], "dev", CARD, "nud", "permanent"]
             self._run(name, ["ip", "neigh", "replace", *entry])
 
     def _count(self, filters: list[StreamFilter], *, several: bool) -> None:
-        self._counted, self._several, self.faults.streams = filters, several, len(filters)
+        self._filters, self._several, self.faults.streams = filters, several, len(filters)
         if self._tracer:
             self._tracer.send_line(self._drops_line())
 
     def _drops_line(self) -> str:
-        return " ".join(each.line() for each in self._counted)
+        return " ".join(each.line() for each in self._filters)
 
     @property
     def transit_seconds(self) -> float:
-        """The longest that a frame may be on its way: the longest path, and three full queues."""
+        """The longest time of a frame in transit: the longest path, and three full queues."""
         settings = self.settings
         rates = settings.link_rate_mbps, settings.member_link_rate_mbps or settings.link_rate_mbps
         queues_s = 3 * settings.queue_bytes * 8 / (min(rates) * 1e6)
         return settings.longest_delay_s + queues_s + _LATENESS_SECONDS
 
     def snapshot(self) -> Snapshot:
-        """Read the counters of all hosts; the caller has ended all traffic before."""
-        raw = self._ask("snapshot")
+        """Read the counters of all hosts, after all traffic has ended."""
+        raw = self._request("snapshot")
         drops = None
         if self._tracer:
             raw["drops"] = self._tracer.send_line(self._drops_line())
@@ -450,9 +452,9 @@ class EmulatedTestbed:
     def quiescent_snapshot(self) -> Snapshot:
         """Read the counters of all hosts until no station counts a frame after the reading.
 
-        On a busy machine frames of a trial may wait in a queue for longer than any fixed time.
+        On a busy machine frames may stay in a queue for longer than any fixed time.
         """
-        for _ in range(_MOST_READINGS):
+        for _ in range(_MAX_READINGS):
             read = self.snapshot()
             time.sleep(self.settings.longest_delay_s)
             if self._stations() == {name: host.station for name, host in read.hosts.items()}:
@@ -460,23 +462,25 @@ class EmulatedTestbed:
         return read
 
     def _stations(self) -> dict[str, dict]:
-        """Read what stations and switches count, at a third of a snapshot's price."""
-        return {name: frerctl.parse_counters(said) for name, said in self._ask("counters").items()}
+        """Read the counters of stations and switches, in a third of a snapshot's time."""
+        return {
+            name: frerctl.parse_counters(text) for name, text in self._request("counters").items()
+        }
 
-    def clocks_together(
-        self, longest_s: float
+    def synchronized_clocks(
+        self, max_s: float
     ) -> AbstractContextManager[list[ClockSync | ClockSyncFailure]]:
-        """See that talker and listener read one clock, before a block and after it."""
-        del longest_s
+        """Verify that talker and listener read one clock, before and after a block."""
+        del max_s
         return check_clocks(self.hosts[TALKER], self.hosts[LISTENER])
 
     def epoch_ns(self, host: str) -> int:
-        """Return what a host's CLOCK_REALTIME shows: all share this machine's."""
+        """Return a host's CLOCK_REALTIME, which all hosts share with this machine."""
         del host
         return time.time_ns()
 
     def host_of(self, netns: int) -> str | None:
-        """Return the host whose network namespace has this inode number."""
+        """Return the host whose network namespace has an inode number."""
         spaces = self._spaces.items()
         return next((name for name, space in spaces if space.network_inode() == netns), None)
 
@@ -485,11 +489,11 @@ class EmulatedTestbed:
         return _ADDRESSES[name]
 
     def describe(self) -> dict:
-        """Return the facts that every record of this testbed carries."""
-        # All hosts have this machine's. Some take a tenth of a second to tell their version.
+        """Return the facts that every record of this testbed has."""
+        # All hosts share this machine's tools, some of which take 0.1 s to print their version.
         with ThreadPoolExecutor(1) as pool:
             installed = pool.submit(facts.tools, self.hosts[TALKER])
-            hosts = self._everywhere(
+            hosts = self._in_parallel(
                 lambda name: facts.host(self.hosts[name], self._ports(name), {}), self.hosts
             )
         return {
@@ -504,7 +508,7 @@ class EmulatedTestbed:
 
 
 def _end_server(server: subprocess.Popen) -> None:
-    """Wait for a server whose connection is closed; one that is stopped would never end."""
+    """Wait for a server whose connection is closed; kill it if it is stopped."""
     try:
         server.wait(_SERVER_END_SECONDS)
     except subprocess.TimeoutExpired:

@@ -1,8 +1,8 @@
-"""Archives in cpio's ``newc`` format, which the Linux kernel unpacks as its first file system.
+"""Archives in cpio's ``newc`` format, which the Linux kernel unpacks as its initial file system.
 
 The format: Linux documentation, "initramfs buffer format" (driver-api/early-userspace).
-Every number, owner and time is fixed, so the same content gives the same bytes. Archives may be
-put one after another; a later one adds to an earlier one.
+Inode numbers, owners and times are fixed, so the same content results in the same bytes. Archives
+may be concatenated; a later one adds to an earlier one.
 """
 
 import stat
@@ -10,14 +10,14 @@ from pathlib import PurePosixPath
 
 _TRAILER = "TRAILER!!!"
 _ALIGNMENT = 4
-# The kernel looks for an archive's start at multiples of this.
+# The kernel expects the start of an archive at a multiple of this.
 _BLOCK = 512
 
 
 class Archive:
-    """Files, folders and symbolic links to be written as one archive.
+    """Files, folders and symbolic links of an archive.
 
-    Paths are absolute paths in the guest; the folders above a path are made by themselves.
+    Paths are absolute paths in the guest; the parent folders of a path are added automatically.
     """
 
     def __init__(self) -> None:
@@ -27,18 +27,18 @@ class Archive:
         return path.strip("/") in self._entries
 
     def paths(self) -> list[str]:
-        """Return every path in it, folders included, in the order of the archive."""
+        """Return all paths, including folders, in the order of the archive."""
         return [f"/{path}" for path in sorted(self._entries)]
 
     def folder(self, path: str) -> None:
-        """Add a folder and those above it."""
+        """Add a folder and its parents."""
         name = path.strip("/")
-        for above in [*reversed(PurePosixPath(name).parents), PurePosixPath(name)]:
-            if str(above) != ".":
-                self._entries.setdefault(str(above), (stat.S_IFDIR | 0o755, b""))
+        for parent in [*reversed(PurePosixPath(name).parents), PurePosixPath(name)]:
+            if str(parent) != ".":
+                self._entries.setdefault(str(parent), (stat.S_IFDIR | 0o755, b""))
 
     def file(self, path: str, content: bytes, mode: int = 0o755) -> None:
-        """Add a file, in place of one of the same path."""
+        """Add a file, replacing one of the same path."""
         self._add(path, stat.S_IFREG | mode, content)
 
     def link(self, path: str, target: str) -> None:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# First process of a guest: runs the job and hands the results out as a tar on the disk.
+# First process of a guest: runs the job and writes the results as a tar to the disk.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/tmp
 
 mount -t devtmpfs devtmpfs /dev
@@ -7,10 +7,10 @@ exec </dev/null >/dev/console 2>&1
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs -o mode=0755 tmpfs /run
-# No mount over it: a program that the job brings may lie there. All of this is memory anyway.
+# Not a mount point: it may have programs of the job. The root file system is in memory anyway.
 mkdir -p /tmp
 
-# Ends the guest at once: qemu takes the reset for its end.
+# Ends the guest at once: qemu exits on the reset.
 leave() {
     echo b >/proc/sysrq-trigger
     sleep 60
@@ -28,7 +28,7 @@ echo 'guest: ready'
 
 sh /job/script
 
-# Last in the tar, so that a tar without it is known to be cut off.
+# Last in the tar: one without it is truncated.
 : >/out/complete
 tar --create --file /dev/vda --directory /out kernel ready steps files complete &&
     sync && echo 'guest: done'

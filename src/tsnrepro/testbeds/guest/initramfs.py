@@ -1,7 +1,7 @@
-"""The guest's file system: programs of this machine, the libraries they load, kernel modules.
+"""The guest's file system: programs of this machine, their shared libraries, kernel modules.
 
-It is put together here from files that Debian packages have installed on this machine, and is
-all the guest ever has: no image is downloaded and no disk holds a system.
+It consists of files that Debian packages have installed on this machine: no image is downloaded,
+and no disk has a system.
 """
 
 import hashlib
@@ -11,16 +11,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tsnrepro.common.errors import TestbedError
-from tsnrepro.testbeds.guest import cache
 from tsnrepro.testbeds.guest.archive import Archive
-from tsnrepro.testbeds.guest.kernel import Kernel
-from tsnrepro.testbeds.guest.programs import find
+from tsnrepro.testbeds.guest.kernel import Kernel, cache_folder
 from tsnrepro.testbeds.jobs import script
 from tsnrepro.testbeds.jobs.job import Job
+from tsnrepro.testbeds.requirements import find
 
 _INIT = Path(__file__).resolve().parent / "init.sh"
 SHELL = "dash"
-# What init.sh, a job's script and the setting up of hosts and queues call.
+# Programs of init.sh, of jobs' scripts, and of the set-up of hosts and queues.
 PROGRAMS = (
     *("cat", "date", "ethtool", "grep", "ip", "kmod", "mkdir", "mount", "nsenter", "sleep", "sync"),
     *("sysctl", "taskset", "tar", "tc", "timeout", "uname"),
@@ -34,7 +33,7 @@ _LINKS = {
     "/lib32": "usr/lib32",
     "/lib64": "usr/lib64",
 }
-# Loaded by name or on demand (the kernel calls modprobe); each brings what it depends on.
+# Loaded by name or on demand (the kernel calls modprobe), with their dependencies.
 MODULES = re.compile(r"(sch|cls|act|em)_\w+|veth|8021q|bridge|hsr|overlay|virtio_(pci|blk)")
 _INDEX = re.compile(
     r"modules\.(dep|alias|softdep|symbols|builtin)(\.alias)?(\.bin)?|modules\.order"
@@ -42,9 +41,9 @@ _INDEX = re.compile(
 
 
 def base(kernel: Kernel) -> bytes:
-    """Return the archive that every guest with this kernel starts from.
+    """Return the archive that all guests with a kernel have in common.
 
-    It is kept in the cache under a digest of what it was made of.
+    It is cached by a digest of its inputs.
 
     Raises
     ------
@@ -52,9 +51,9 @@ def base(kernel: Kernel) -> bytes:
         A program that the guest needs is not installed here.
     """
     programs = [find(name) for name in (SHELL, *PROGRAMS)]
-    kept = cache.folder("initramfs") / f"{_digest(kernel, programs)}.cpio"
-    if kept.exists():
-        return kept.read_bytes()
+    cached = cache_folder("initramfs") / f"{_digest(kernel, programs)}.cpio"
+    if cached.exists():
+        return cached.read_bytes()
     archive = Archive()
     for path, target in _LINKS.items():
         archive.link(path, target)
@@ -64,21 +63,21 @@ def base(kernel: Kernel) -> bytes:
     _add_programs(archive, programs)
     _add_modules(archive, kernel)
     content = archive.to_bytes()
-    for old in kept.parent.glob("*.cpio"):
+    for old in cached.parent.glob("*.cpio"):
         old.unlink(missing_ok=True)
-    partial = kept.with_suffix(".partial")
+    partial = cached.with_suffix(".partial")
     partial.write_bytes(content)
-    partial.rename(kept)
+    partial.rename(cached)
     return content
 
 
 def of_job(job: Job) -> bytes:
-    """Return what a job adds: its programs with their libraries, its inputs and its script.
+    """Return the archive of a job: its programs with their libraries, its inputs and its script.
 
     Raises
     ------
     TestbedError
-        A program that the job wants is not on this machine.
+        A program of the job is not installed here.
     """
     added = Archive()
     _add_programs(added, [find(name) for name in job.programs])
@@ -89,7 +88,7 @@ def of_job(job: Job) -> bytes:
 
 
 def _add_programs(archive: Archive, programs: Iterable[Path]) -> None:
-    """Add programs with the libraries that the loader would give them here."""
+    """Add programs with the libraries that the dynamic loader resolves here."""
     paths = list(programs)
     for path in paths:
         archive.file(_canonical(path), path.read_bytes())
@@ -103,29 +102,29 @@ def libraries(paths: Iterable[Path]) -> list[Path]:
     Raises
     ------
     TestbedError
-        A library that one of them needs is missing on this machine.
+        A library is missing on this machine.
     """
-    # Of what is no ELF file ldd can say nothing.
+    # ldd accepts ELF files only.
     programs = [str(path) for path in paths if path.read_bytes()[:4] == b"\x7fELF"]
     if not programs:
         return []
-    said = subprocess.run(
+    output = subprocess.run(
         [find("ldd"), *programs], capture_output=True, text=True, check=False
     ).stdout
-    if lost := re.findall(r"^\s*(\S+) => not found", said, re.MULTILINE):
-        raise TestbedError(f"libraries are missing: {', '.join(lost)}", " ".join(programs))
-    found = re.findall(r"^\s+(?:\S+ => )?(/\S+) \(0x", said, re.MULTILINE)
+    if missing := re.findall(r"^\s*(\S+) => not found", output, re.MULTILINE):
+        raise TestbedError(f"libraries are missing: {', '.join(missing)}", " ".join(programs))
+    found = re.findall(r"^\s+(?:\S+ => )?(/\S+) \(0x", output, re.MULTILINE)
     return [Path(name) for name in dict.fromkeys(found)]
 
 
 def _canonical(path: Path) -> str:
-    """Return a path of this machine as the guest has it: /bin, /lib and so on lead into /usr."""
+    """Return the guest's path of a file of this machine: /bin, /lib ... are links to /usr."""
     text = str(path)
     return f"/usr{text}" if text.startswith(("/bin/", "/sbin/", "/lib")) else text
 
 
 def _digest(kernel: Kernel, programs: list[Path]) -> str:
-    """Return a digest of what the archive depends on; ld.so.cache stands for the libraries."""
+    """Return a digest of the archive's inputs; ld.so.cache represents the libraries."""
     digest = hashlib.sha256(kernel.release.encode() + b"\0" + " ".join(kernel.packages).encode())
     for source in (_INIT, Path(__file__), Path(__file__).parent / "archive.py"):
         digest.update(source.read_bytes())
@@ -136,7 +135,7 @@ def _digest(kernel: Kernel, programs: list[Path]) -> str:
 
 
 def _add_modules(archive: Archive, kernel: Kernel) -> None:
-    """Add the modules that queues, filters, links and the disk need, and depmod's indexes."""
+    """Add the modules of queues, filters, links and the disk, and depmod's indexes."""
     target = f"/usr/lib/modules/{kernel.release}"
     for index in kernel.modules.iterdir():
         if _INDEX.fullmatch(index.name):
@@ -147,15 +146,15 @@ def _add_modules(archive: Archive, kernel: Kernel) -> None:
 
 
 def read_dependencies(text: str) -> dict[str, list[str]]:
-    """Return, for each module's path, the paths of those it depends on (depmod's modules.dep)."""
+    """Return the dependencies of each module, by paths, from depmod's modules.dep."""
     pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line)
     return {module: needed.split() for module, needed in pairs}
 
 
 def closure(depends: dict[str, list[str]], names: re.Pattern[str]) -> list[str]:
-    """Return the paths of the modules with such names and of all they need.
+    """Return the paths of the modules with matching names and of their dependencies.
 
-    modules.dep lists what a module needs to the last, so one step is enough.
+    Dependencies in modules.dep are transitive.
     """
     wanted = [path for path in depends if names.fullmatch(_module_name(path))]
     return sorted({*wanted, *(needed for path in wanted for needed in depends[path])})

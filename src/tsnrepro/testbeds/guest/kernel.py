@@ -1,35 +1,42 @@
-"""The guest's kernel: a package of this machine's distribution, unpacked and never installed.
+"""The guest's kernel: a package of this machine's distribution, unpacked but not installed.
 
-Kernel packages age quickly and leave the mirrors, so the version is what apt resolves today; an
-unpacked one is used again for as long as it is there.
+Kernel packages are soon removed from the mirrors, so the version is what apt resolves today; an
+unpacked kernel is reused while it exists.
 """
 
 import platform
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from tsnrepro.common.errors import TestbedError
-from tsnrepro.testbeds.guest import cache
-from tsnrepro.testbeds.guest.programs import find
+from tsnrepro.testbeds.requirements import find
 
-# By /etc/os-release's ID. Ubuntu's smaller linux-image-virtual leaves out the package of modules
-# that has the queueing disciplines.
+# By ID in /etc/os-release. Ubuntu's smaller linux-image-virtual has no package of the modules with
+# the queueing disciplines.
 _METAPACKAGES = {"debian": "linux-image-cloud-amd64", "ubuntu": "linux-image-generic"}
 _NAMES = re.compile(r"linux-(image|modules|modules-extra)-\d[\w.+-]*")
 _DOWNLOAD_SECONDS = 300
 _REMEDY = (
-    "Run `apt-get update` with a network, then `tsnrepro` again; or name another package by"
+    "Run `apt-get update` with a network, then `tsnrepro` again; or set another package as"
     " kernel_package in the testbed's configuration"
 )
 
 
+def cache_folder(name: str) -> Path:
+    """Return a folder for what is built once for all guests, in the Python environment."""
+    path = Path(sys.prefix) / "libexec" / "tsnrepro" / "guest" / name
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """An unpacked kernel: its image, the root under which ``lib/modules`` lies, its release."""
+    """An unpacked kernel: its image, the root folder of ``lib/modules``, its release."""
 
     image: Path
     root: Path
@@ -38,19 +45,19 @@ class Kernel:
 
     @property
     def modules(self) -> Path:
-        """The folder of this release's modules, with ``modules.dep`` in it."""
+        """Folder of this release's modules and ``modules.dep``."""
         return self.root / "lib" / "modules" / self.release
 
 
 def distribution() -> str:
-    """Return ``debian`` or ``ubuntu`` (or what is closest), or the name of another one."""
+    """Return ``debian`` or ``ubuntu``, also for their derivatives, or the ID of another one."""
     facts = platform.freedesktop_os_release()
     names = [facts.get("ID", ""), *facts.get("ID_LIKE", "").split()]
     return next((name for name in names if name in _METAPACKAGES), names[0])
 
 
 def metapackage() -> str:
-    """Return the package that depends on the distribution's present kernel.
+    """Return the package that depends on the distribution's current kernel.
 
     Raises
     ------
@@ -68,7 +75,7 @@ def metapackage() -> str:
 
 
 def get(package: str | None = None) -> Kernel:
-    """Return the guest's kernel, fetched through apt when this machine has none unpacked.
+    """Return the guest's kernel, downloaded by apt unless it is already unpacked.
 
     Raises
     ------
@@ -76,15 +83,15 @@ def get(package: str | None = None) -> Kernel:
         apt cannot resolve or download the package, or it holds no kernel.
     """
     name = package or metapackage()
-    folder = cache.folder("kernels") / name
+    folder = cache_folder("kernels") / name
     if not (folder / "complete").exists():
         _fetch(name, folder)
     return _describe(folder)
 
 
 def present(package: str | None = None) -> bool:
-    """Tell whether a kernel is unpacked here already."""
-    return (cache.folder("kernels") / (package or metapackage()) / "complete").exists()
+    """Return whether the kernel is already unpacked."""
+    return (cache_folder("kernels") / (package or metapackage()) / "complete").exists()
 
 
 def _fetch(name: str, folder: Path) -> None:
@@ -92,30 +99,30 @@ def _fetch(name: str, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{name}.") as partial:
         root = Path(partial) / "root"
         root.mkdir()
-        _said(["apt-get", "--quiet", "download", *packages], cwd=Path(partial))
+        _output(["apt-get", "--quiet", "download", *packages], cwd=Path(partial))
         archives = sorted(Path(partial).glob("*.deb"))
         for archive in archives:
-            _said(["dpkg-deb", "--extract", str(archive), str(root)])
-        _move_modules(root)
+            _output(["dpkg-deb", "--extract", str(archive), str(root)])
+        _link_modules(root)
         release = _release(root)
-        _said(["depmod", "--basedir", str(root), release])
+        _output(["depmod", "--basedir", str(root), release])
         (root / "complete").write_text(
             "".join(f"{archive.stem}\n" for archive in archives), encoding="utf-8"
         )
         root.chmod(0o755)
         shutil.rmtree(folder, ignore_errors=True)
-        # By rename and last: a folder with this name is whole.
+        # Last, by rename: a folder of this name is complete.
         root.rename(folder)
 
 
-def _move_modules(root: Path) -> None:
-    """Put modules where depmod looks: newer packages have them in /usr/lib."""
+def _link_modules(root: Path) -> None:
+    """Link the folder that depmod expects: newer packages have modules in /usr/lib."""
     if (root / "usr/lib/modules").is_dir() and not (root / "lib").exists():
         (root / "lib").symlink_to("usr/lib")
 
 
 def _resolve(name: str) -> list[str]:
-    """Return ``package=version`` of the kernel's own packages, from the metapackage downwards."""
+    """Return ``package=version`` of the kernel packages that the metapackage depends on."""
     wanted, seen = [name], set()
     found: dict[str, str] = {}
     while wanted:
@@ -123,7 +130,7 @@ def _resolve(name: str) -> list[str]:
         if package in seen:
             continue
         seen.add(package)
-        fields = _said(["apt-cache", "--no-all-versions", "show", package])
+        fields = _output(["apt-cache", "--no-all-versions", "show", package])
         if _NAMES.fullmatch(package):
             version = re.search(r"^Version: (\S+)$", fields, re.MULTILINE)
             assert version is not None, "every package has a version"
@@ -131,14 +138,14 @@ def _resolve(name: str) -> list[str]:
         depends = " ".join(re.findall(r"^(?:Pre-)?Depends: (.*)$", fields, re.MULTILINE))
         wanted += [match[0] for match in _NAMES.finditer(depends)]
     if not found:
-        raise TestbedError("it leads to no kernel", f"package {name}", _REMEDY)
+        raise TestbedError("it depends on no kernel", f"package {name}", _REMEDY)
     return [f"{package}={version}" for package, version in sorted(found.items())]
 
 
 def _release(root: Path) -> str:
     images = sorted((root / "boot").glob("vmlinuz-*"))
     if len(images) != 1:
-        raise TestbedError(f"they hold {len(images)} kernel images", f"packages in {root}", _REMEDY)
+        raise TestbedError(f"there are {len(images)} kernel images", f"packages in {root}", _REMEDY)
     return images[0].name.removeprefix("vmlinuz-")
 
 
@@ -148,14 +155,14 @@ def _describe(folder: Path) -> Kernel:
     return Kernel(folder / "boot" / f"vmlinuz-{release}", folder, release, tuple(packages))
 
 
-def _said(argv: list[str], cwd: Path | None = None) -> str:
+def _output(argv: list[str], cwd: Path | None = None) -> str:
     program = [str(find(argv[0])), *argv[1:]]
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             program, cwd=cwd, capture_output=True, text=True, check=False, timeout=_DOWNLOAD_SECONDS
         )
     except subprocess.TimeoutExpired as error:
-        raise TestbedError("no answer in time", " ".join(argv), _REMEDY) from error
-    if done.returncode:
-        raise TestbedError(done.stderr.strip()[-800:], " ".join(argv), _REMEDY)
-    return done.stdout
+        raise TestbedError("timed out", " ".join(argv), _REMEDY) from error
+    if completed.returncode:
+        raise TestbedError(completed.stderr.strip()[-800:], " ".join(argv), _REMEDY)
+    return completed.stdout

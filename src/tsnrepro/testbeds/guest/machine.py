@@ -1,4 +1,4 @@
-"""One qemu guest from boot to power-off, and how it is accelerated."""
+"""A qemu guest from boot to power-off, and its acceleration."""
 
 import functools
 import json
@@ -14,35 +14,35 @@ from threading import Event
 from typing import Literal
 
 from tsnrepro.common.errors import JobDeadlineError, TestbedError
-from tsnrepro.testbeds.guest import cache
-from tsnrepro.testbeds.guest.kernel import Kernel
-from tsnrepro.testbeds.guest.programs import find
+from tsnrepro.common.processes import killed_with_parent
+from tsnrepro.testbeds.guest.kernel import Kernel, cache_folder
+from tsnrepro.testbeds.requirements import find
 
 QEMU = "qemu-system-x86_64"
 Acceleration = Literal["kvm", "tcg"]
 READY = "guest: ready"
 DONE = "guest: done"
 _TAIL_CHARACTERS = 1500
-_GAVE_UP = re.compile(r"Kernel panic|BUG:|Out of memory|job: set-up failed")
+_FATAL = re.compile(r"Kernel panic|BUG:|Out of memory|job: set-up failed")
 _POLL_SECONDS = 0.02
-# What a guest is given beyond its deadline should nobody end it then.
+# How long a guest runs beyond its deadline if nothing ends it then.
 GRACE_SECONDS = 10
-# A guest under TCG says it is ready within about 3 s; a machine at work may take ten times that.
+# Under TCG a guest is ready within about 3 s; on a busy machine it may take ten times that.
 READY_SECONDS = 60
-# A trial boot under KVM takes about a second where KVM works. Where it does not, kernels hang.
+# A trial boot takes about a second if KVM works. If it does not, kernels hang.
 TRIAL_SECONDS = 12
 _KERNEL_ARGUMENTS = (
     *("console=ttyS0", "quiet", "loglevel=4", "panic=-1", "nokaslr", "norandmaps"),
     *("ipv6.disable=1", "mitigations=off", "cryptomgr.notests"),
 )
-# Without ACPI there is no local APIC, whose calibration spins through 0.2 s of virtual time and
-# makes half of the boot; the timer that is left meets taprio's windows just as well.
+# Without ACPI there is no local APIC, whose calibration busy-waits for 0.2 s of virtual time, half
+# of the boot; the remaining timer is as precise for taprio's windows.
 _VIRTUAL_TIME_ARGUMENTS = ("acpi=off", "tsc=reliable")
 
 
 @dataclass(frozen=True)
 class Guest:
-    """What a guest boots from and how it runs."""
+    """Parameters of a guest."""
 
     kernel: Kernel
     acceleration: Acceleration
@@ -52,8 +52,8 @@ class Guest:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A guest that powered off: its disk's content, its console, seconds of wall time."""
+class GuestResult:
+    """Result of a guest that powered off: its disk's content, its console, wall times."""
 
     disk: bytes
     console: str
@@ -62,7 +62,7 @@ class Ended:
 
 
 def command(guest: Guest, initrd: Path, disk: Path, console: Path) -> list[str]:
-    """Return qemu's command line: no network, no window, no default device."""
+    """Return qemu's command line: without network, display and default devices."""
     return [
         str(find(QEMU)),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-nic", "none"),
@@ -85,8 +85,8 @@ def _processor(guest: Guest) -> list[str]:
     if guest.acceleration == "kvm":
         count = str(min(2, os.cpu_count() or 1))
         return ["-accel", "kvm", "-cpu", "host", "-smp", count]
-    # One instruction is one nanosecond (2^0), and time without instructions is not waited for.
-    # A fixed processor, because a guest chooses its code by what the processor can do.
+    # One instruction takes one nanosecond (2^0), and idle time passes at once. The processor model
+    # is fixed, because programs select their code by its features.
     virtual = ["-accel", "tcg", "-icount", "shift=0,sleep=off", "-rtc"]
     return [*virtual, f"base={guest.epoch},clock=vm", "-cpu", "Nehalem-v1", "-smp", "1"]
 
@@ -101,9 +101,9 @@ def version() -> str:
         qemu is not installed.
     """
     argv = [str(find(QEMU)), "--version"]
-    said = subprocess.run(argv, capture_output=True, text=True, check=False)
-    found = re.search(r"version (\S+)", said.stdout)
-    return found[1] if found else said.stdout.strip()
+    output = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    found = re.search(r"version (\S+)", output)
+    return found[1] if found else output.strip()
 
 
 def boot(
@@ -113,51 +113,51 @@ def boot(
     deadline_s: float,
     ready_s: float = READY_SECONDS,
     stop: Event | None = None,
-) -> Ended:
-    """Run a guest until it powers itself off, or until another thread sets ``stop``.
+) -> GuestResult:
+    """Run a guest until it powers off, or until another thread sets ``stop``.
 
-    It ends with this process, however that ends.
+    It is killed with this process.
 
     Raises
     ------
     TestbedError
-        It was not ready in time, was stopped, or ended without its results; with the end of its
+        It was not ready in time, was stopped, or ended without results; with the end of its
         console.
     JobDeadlineError
-        It did not end in time.
+        It exceeded its deadline.
     """
     with tempfile.TemporaryDirectory(prefix="tsnrepro-guest-") as folder:
-        place = Path(folder)
-        image, disk, console = place / "initrd", place / "results", place / "console"
+        path = Path(folder)
+        image, disk, console = path / "initrd", path / "results", path / "console"
         image.write_bytes(initrd)
         console.touch()
         with disk.open("wb") as file:
             file.truncate(guest.memory_mb * 2**20)
         argv = _bounded(command(guest, image, disk, console), deadline_s)
         times = _run(argv, console, (deadline_s, ready_s), stop or Event())
-        said = _read(console)
-        if DONE not in said:
+        output = _read(console)
+        if DONE not in output:
             raise TestbedError(
-                f"the guest ended without its results; its console ends: {_tail(said)}",
+                f"the guest ended without results; its console ends: {_tail(output)}",
                 guest.kernel.release,
                 "If its memory ran out, raise the job's memory_mb",
             )
-        return Ended(disk.read_bytes(), said, *times)
+        return GuestResult(disk.read_bytes(), output, *times)
 
 
 def _bounded(argv: list[str], deadline_s: float) -> list[str]:
-    """Return a command that ends with its parent, and by itself should its parent be stopped."""
-    with_parent = ["setpriv", "--pdeathsig", "KILL"]
-    return [*with_parent, "timeout", f"{deadline_s + GRACE_SECONDS:g}", *with_parent, *argv]
+    """Return a command that is killed with its parent, and times out if its parent is stopped."""
+    limit = f"{deadline_s + GRACE_SECONDS:g}"
+    return killed_with_parent("timeout", limit, *killed_with_parent(*argv))
 
 
 def _run(
-    argv: list[str], console: Path, within_s: tuple[float, float], stop: Event
+    argv: list[str], console: Path, limits_s: tuple[float, float], stop: Event
 ) -> tuple[float, float]:
-    """Run qemu to its end; return the seconds it took in all and until it was ready."""
-    deadline_s, ready_s = within_s
+    """Run qemu to its end; return the seconds in total and until the guest was ready."""
+    deadline_s, ready_s = limits_s
     began = time.monotonic()
-    # A session of its own: a terminal's interrupt is for us, and we end the guest.
+    # In a session of its own: a terminal's interrupt is for this process, which ends the guest.
     qemu = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -174,18 +174,18 @@ def _run(
                 ready = passed
             if passed > deadline_s or not (ready or passed < ready_s):
                 what = f"end within {deadline_s:g}" if ready else f"boot within {ready_s:g}"
-                # A guest that does not boot tells of the machine, not of its job.
+                # A guest that does not boot is the machine's failure, not its job's.
                 raise (JobDeadlineError if ready else TestbedError)(
                     f"the guest did not {what} s of wall time; its console ends: "
                     + _tail(_read(console)),
                     QEMU,
-                    "Give the job a longer deadline_s, or find the step that blocks",
+                    "Set a longer deadline_s for the job, or find the step that blocks",
                 )
             if stop.wait(_POLL_SECONDS):
                 raise TestbedError("the guest was stopped with its testbed", QEMU)
         if qemu.returncode:
-            said = qemu.stderr.read().strip()[-_TAIL_CHARACTERS:] if qemu.stderr else ""
-            raise TestbedError(f"qemu ended with {qemu.returncode}: {said}", QEMU)
+            errors = qemu.stderr.read().strip()[-_TAIL_CHARACTERS:] if qemu.stderr else ""
+            raise TestbedError(f"qemu ended with exit status {qemu.returncode}: {errors}", QEMU)
     finally:
         if qemu.poll() is None:
             os.killpg(qemu.pid, signal.SIGKILL)
@@ -200,51 +200,50 @@ def _read(console: Path) -> str:
 
 
 def _tail(console: str) -> str:
-    """Return the end of a console, after the line in which its kernel or init gave up."""
+    """Return the end of a console, after the lines of fatal errors."""
     end = console.strip()[-_TAIL_CHARACTERS:] or "(nothing)"
-    reasons = [line for line in console.splitlines() if _GAVE_UP.search(line)]
+    reasons = [line for line in console.splitlines() if _FATAL.search(line)]
     return "\n".join([*(line for line in reasons[:3] if line not in end), end])
 
 
 def accelerate(wanted: str, guest: Guest, initrd: bytes) -> Acceleration:
-    """Return the acceleration to use: what is wanted, or KVM where it works.
+    """Return the acceleration to use: the one that is configured, or for ``auto`` KVM if it works.
 
-    Whether it works is found by booting the guest under it once, for 12 s at most; the answer
-    is kept until the machine starts again.
+    That is determined by a trial boot, for at most 12 s, and cached until the machine reboots.
 
     Raises
     ------
     TestbedError
-        KVM is asked for and does not work here.
+        KVM is configured and does not work here.
     """
     if wanted == "tcg":
         return "tcg"
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        works, why = False, "this process may not open /dev/kvm, or there is none"
+        works, reason = False, "/dev/kvm does not exist or is not accessible"
     else:
-        works, why = _try_kvm(guest, initrd)
+        works, reason = _try_kvm(guest, initrd)
     if wanted == "kvm" and not works:
         raise TestbedError(
-            f"KVM does not work here: {why}", "acceleration kvm", "Set acceleration: auto or tcg"
+            f"KVM does not work here: {reason}", "acceleration kvm", "Set acceleration: auto or tcg"
         )
     return "kvm" if works else "tcg"
 
 
 def _try_kvm(guest: Guest, initrd: bytes) -> tuple[bool, str]:
-    start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    question = {"boot": start, "qemu": version(), "kernel": guest.kernel.release}
-    file = cache.folder("kvm") / "answer.json"
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    key = {"boot": boot_id, "qemu": version(), "kernel": guest.kernel.release}
+    file = cache_folder("kvm") / "trial.json"
     if file.exists():
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        if kept["question"] == question:
-            return kept["works"], kept["why"]
+        cached = json.loads(file.read_text(encoding="utf-8"))
+        if cached["key"] == key:
+            return cached["works"], cached["reason"]
     try:
         boot(guest, initrd, deadline_s=TRIAL_SECONDS, ready_s=TRIAL_SECONDS)
-        works, why = True, ""
+        works, reason = True, ""
     except TestbedError as error:
-        works, why = False, error.what
-    answer = {"question": question, "works": works, "why": why}
+        works, reason = False, error.what
+    result = {"key": key, "works": works, "reason": reason}
     partial = file.with_suffix(".partial")
-    partial.write_text(json.dumps(answer, indent=2) + "\n", encoding="utf-8")
+    partial.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     partial.rename(file)
-    return works, why
+    return works, reason

@@ -1,33 +1,37 @@
-"""The guest testbed: jobs, each in a guest of its own, their results as records of commands."""
+"""The guest testbed: each job runs in a qemu guest of its own."""
 
 import os
+import platform
 from contextlib import ExitStack
 from threading import Event
 
+from tsnrepro.common.errors import TestbedError
 from tsnrepro.config.testbeds import GuestSettings
-from tsnrepro.testbeds import facts
-from tsnrepro.testbeds.emulated.requirements import refuse
 from tsnrepro.testbeds.guest import initramfs, kernel, machine
-from tsnrepro.testbeds.guest.requirements import missing
+from tsnrepro.testbeds.hosts import facts
+from tsnrepro.testbeds.hosts.lease import TestbedLock
 from tsnrepro.testbeds.jobs import results
 from tsnrepro.testbeds.jobs.job import Job, JobResult, Link, LinkEnd, Step
-from tsnrepro.testbeds.lock import TestbedLock
+from tsnrepro.testbeds.requirements import has, require_none_missing
 
-# What a trial of KVM runs: hosts, a link, a command.
+# Programs that build the guest's file system and start it.
+PROGRAMS = ("depmod", "ldd", "setpriv", machine.QEMU)
+FETCH_PROGRAMS = ("apt-cache", "apt-get", "dpkg-deb")
+# The job of a trial boot under KVM: hosts, a link, a command.
 _TRIAL = Job(
     "trial of KVM",
     links=(Link(LinkEnd("a", "eth0"), LinkEnd("b", "eth0")),),
-    steps=(Step("say", "a", ("ip", "link"), 5),),
+    steps=(Step("links", "a", ("ip", "link"), 5),),
 )
 
 
 class GuestTestbed:
-    """The testbed, held from ``with`` to its end; every job boots a guest of its own.
+    """The guest testbed, locked for a ``with`` block; every job boots a guest of its own.
 
     Raises
     ------
     TestbedError
-        The machine lacks something, or another campaign holds the testbed.
+        The machine does not meet a requirement, or the testbed is in use.
     """
 
     kind = "guest"
@@ -42,7 +46,7 @@ class GuestTestbed:
         self._closed = Event()
 
     def __enter__(self) -> "GuestTestbed":
-        refuse(missing(), self.kind)
+        require_none_missing(missing_requirements(), self.kind)
         with ExitStack() as stack:
             stack.enter_context(TestbedLock(self.kind, self._purpose))
             self._kernel = kernel.get(self.settings.kernel_package)
@@ -60,11 +64,11 @@ class GuestTestbed:
 
     @property
     def max_parallel(self) -> int:
-        """As many as there are processors where time is virtual, which no other guest slows."""
+        """Number of processors if time is virtual, so that guests do not interfere, else 1."""
         return len(os.sched_getaffinity(0)) if self.acceleration == "tcg" else 1
 
     def describe(self) -> dict:
-        """Return the facts that every record of this testbed carries."""
+        """Return the facts that every record of this testbed has."""
         return {
             "testbed": self.kind,
             "settings": self.settings.recorded(),
@@ -80,19 +84,33 @@ class GuestTestbed:
         return machine.Guest(self._kernel, acceleration, job.seed, epoch, memory)
 
     def run(self, job: Job) -> JobResult:
-        """Boot a guest, let it do the job, and return what it brought back; see ``JobTestbed``."""
+        """Run a job in a guest and return its result; see ``JobTestbed``."""
         guest = self._guest(self.acceleration, job)
         initrd = self._base + initramfs.of_job(job)
-        ended = machine.boot(guest, initrd, deadline_s=job.deadline_s, stop=self._closed)
+        guest_result = machine.boot(guest, initrd, deadline_s=job.deadline_s, stop=self._closed)
         return results.result_of(
-            results.unpack(ended.disk, job),
+            results.unpack(guest_result.disk, job),
             job,
             testbed=self.kind,
             acceleration=guest.acceleration,
             virtual_time=guest.acceleration == "tcg",
             qemu=machine.version(),
-            wall_s=ended.wall_s,
-            ready_s=ended.ready_s,
-            console=ended.console,
+            wall_s=guest_result.wall_s,
+            ready_s=guest_result.ready_s,
+            console=guest_result.console,
             kernel_packages=guest.kernel.packages,
         )
+
+
+def missing_requirements() -> list[str]:
+    """Return what this machine lacks for the guest testbed, as short phrases."""
+    if platform.machine() != "x86_64":
+        return ["an x86-64 processor"]
+    programs = (*PROGRAMS, initramfs.SHELL, *initramfs.PROGRAMS)
+    missing = [f"the program {name}" for name in programs if not has(name)]
+    try:
+        if not kernel.present():
+            missing += [f"the program {name}" for name in FETCH_PROGRAMS if not has(name)]
+    except TestbedError as error:
+        missing.append(f"a kernel for the guest ({error.what})")
+    return missing

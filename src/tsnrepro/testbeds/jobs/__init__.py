@@ -1,1 +1,1 @@
-"""Jobs: all that some hosts shall do, as data, and how it runs: in a guest, here, or over SSH."""
+"""Jobs: the topology and commands of a trial as data, run in a guest, locally, or over SSH."""

@@ -1,8 +1,7 @@
-"""Devices that a host has before a job and keeps after it: looked at, set up, given back.
+"""Existing network devices of remote hosts: checked, set up for a job, and restored.
 
-Only what the job's topology names is touched. A device that somebody uses is refused: its queues,
-its place in a bridge or its IPv4 routes could not be given back as they were. IPv6 routes that
-somebody gave it are not looked for, and do not come back.
+Only devices in the job's topology are changed. A device in use is refused: its queues, its bridge
+and its IPv4 routes could not be restored. IPv6 routes are not checked, and not restored.
 """
 
 import json
@@ -11,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tsnrepro.common.errors import TestbedError
-from tsnrepro.testbeds.host import RemoteHost
+from tsnrepro.testbeds.hosts.host import RemoteHost, run_checked
+from tsnrepro.testbeds.hosts.rollback import Rollback
 from tsnrepro.testbeds.jobs import network
 from tsnrepro.testbeds.jobs.job import Job, LinkEnd
-from tsnrepro.testbeds.jobs.rollback import Undo, run_checked
 
-# Two cards agree on their speed within some 3 s; ten times that is no agreement.
+# Two network cards negotiate a speed within about 3 s.
 _CARRIER_SECONDS = 30
-_LOOK_SECONDS = 0.05
-# The kernel gives its own queueing disciplines no number.
+_POLL_SECONDS = 0.05
+# The kernel's default queueing disciplines have no handle.
 _NO_HANDLE = "0:"
 _DELETE = '[ ! -e "/sys/class/net/$1" ] || exec ip link delete dev "$1"'
 _SERVER_ADDRESS = 'set -- $SSH_CONNECTION; echo "$3"'
@@ -31,46 +30,46 @@ class Devices:
     Raises
     ------
     TestbedError
-        A host lacks a device, somebody uses it, or a device that the job makes is there already.
+        A device is missing or in use, or a device that the job creates already exists.
     """
 
     def __init__(self, job: Job, hosts: Mapping[str, RemoteHost]) -> None:
         self._job, self._hosts = job, hosts
         network.addresses(job)
-        self._before = {_key(port): _look(hosts[port.host], port.device) for port in job.ports()}
+        self._before = {_key(port): _device(hosts[port.host], port.device) for port in job.ports()}
         for port in job.ports():
-            for reason in _uses(hosts[port.host], self._before[_key(port)]):
+            for use in _uses(hosts[port.host], self._before[_key(port)]):
                 raise TestbedError(
-                    f"device {port.device} is in use: {reason}",
+                    f"device {port.device} is in use: {use}",
                     f"job {job.name}, host {port.host}",
-                    "Give the job another device, or free this one",
+                    "Use another device in the job, or free this one",
                 )
-        for name, device in network.made(job):
-            if _shown(hosts[name], device):
+        for name, device in network.created_devices(job):
+            if _find_device(hosts[name], device):
                 raise TestbedError(
-                    f"there is a device {device} already",
+                    f"device {device} already exists",
                     f"job {job.name}, host {name}",
                     f"Remove it: ip link delete dev {device}",
                 )
 
-    def set_up(self, undo: Undo) -> None:
-        """Set all devices up as the job has them, and leave them down.
+    def set_up(self, rollback: Rollback) -> None:
+        """Configure all devices for the job, and leave them down.
 
         Raises
         ------
         TestbedError
-            A command failed, for instance because a device takes no such MTU.
+            A command failed, for instance because a device does not support the MTU.
         """
         for port in self._job.ports():
-            self._prepare(port, undo)
-        made = network.made(self._job)
-        for name, device in made:
-            undo.defer(run_checked, self._hosts[name], ["sh", "-c", _DELETE, "sh", device])
+            self._prepare(port, rollback)
+        created = network.created_devices(self._job)
+        for name, device in created:
+            rollback.defer(run_checked, self._hosts[name], ["sh", "-c", _DELETE, "sh", device])
         self._run(network.set_up(self._job))
-        self._run((name, network.without_ipv6(device)) for name, device in made)
+        self._run((name, network.disable_ipv6(device)) for name, device in created)
 
     def bring_up(self) -> None:
-        """Bring all devices up and wait until every link is.
+        """Set all devices up and wait for all links.
 
         Raises
         ------
@@ -80,38 +79,39 @@ class Devices:
         self._run(network.up(self._job, lambda port: self._before[_key(port)]["address"]))
         end = time.monotonic() + _CARRIER_SECONDS
         for port in self._job.ports():
-            while _look(self._hosts[port.host], port.device)["operstate"] != "UP":
+            while _device(self._hosts[port.host], port.device)["operstate"] != "UP":
                 if time.monotonic() > end:
                     raise TestbedError(
                         f"device {port.device} did not come up within {_CARRIER_SECONDS} s",
                         f"job {self._job.name}, host {port.host}",
-                        "Look at the cable and at the device at its other end",
+                        "Check the cable and the device at its other end",
                     )
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_POLL_SECONDS)
 
     def _run(self, commands: Iterator[network.Command]) -> None:
         for name, argv in commands:
             run_checked(self._hosts[name], argv)
 
-    def _prepare(self, port: LinkEnd, undo: Undo) -> None:
-        """Take a device down, and from it what the job might inherit."""
+    def _prepare(self, port: LinkEnd, rollback: Rollback) -> None:
+        """Set a device down, and reset what the job would inherit."""
         host, device, before = self._hosts[port.host], port.device, self._before[_key(port)]
         link, ipv6 = ["ip", "link", "set", "dev", device], f"net/ipv6/conf/{device}/disable_ipv6"
         flush = ["ip", "address", "flush", "dev", device]
-        ipv6_was = run_checked(host, ["sysctl", "--ignore", "-n", ipv6]).strip()
+        ipv6_before = run_checked(host, ["sysctl", "--ignore", "-n", ipv6]).strip()
         if "UP" in before["flags"]:
-            undo.defer(run_checked, host, [*link, "up"])
+            rollback.defer(run_checked, host, [*link, "up"])
         for address in before["addr_info"]:
-            if words := _address(address):
-                undo.defer(run_checked, host, ["ip", "address", "add", *words, "dev", device])
-        if ipv6_was:
-            undo.defer(run_checked, host, ["sysctl", "-qw", f"{ipv6}={ipv6_was}"])
-        undo.defer(run_checked, host, [*link, "mtu", str(before["mtu"])])
-        undo.defer(_restore_offloads, host, device, _offloads(host, device))
-        undo.defer(run_checked, host, flush)
-        undo.defer(_clear_queues, host, device)
-        undo.defer(run_checked, host, [*link, "down"])
-        for argv in network.taken(port):
+            if arguments := _address_arguments(address):
+                add = ["ip", "address", "add", *arguments, "dev", device]
+                rollback.defer(run_checked, host, add)
+        if ipv6_before:
+            rollback.defer(run_checked, host, ["sysctl", "-qw", f"{ipv6}={ipv6_before}"])
+        rollback.defer(run_checked, host, [*link, "mtu", str(before["mtu"])])
+        rollback.defer(_restore_offloads, host, device, _offloads(host, device))
+        rollback.defer(run_checked, host, flush)
+        rollback.defer(_delete_qdiscs, host, device)
+        rollback.defer(run_checked, host, [*link, "down"])
+        for argv in network.reset(port):
             run_checked(host, argv)
 
 
@@ -119,35 +119,35 @@ def _key(port: LinkEnd) -> tuple[str, str]:
     return port.host, port.device
 
 
-def _shown(host: RemoteHost, device: str) -> dict[str, Any] | None:
-    """Return what ``ip`` tells of a device, None where the host has no such device."""
+def _find_device(host: RemoteHost, device: str) -> dict[str, Any] | None:
+    """Return a device from ``ip address show``, None if the host has no such device."""
     rows = _json(host, ["ip", "-j", "address", "show"])
     return next((row for row in rows if row.get("ifname") == device), None)
 
 
-def _look(host: RemoteHost, device: str) -> dict[str, Any]:
-    shown = _shown(host, device)
-    if shown is None:
+def _device(host: RemoteHost, device: str) -> dict[str, Any]:
+    found = _find_device(host, device)
+    if found is None:
         raise TestbedError(
             f"there is no device {device}",
             f"host {host.name}",
-            "Correct the job, or plug the network card in whose name this is",
+            "Correct the job, or install the network card of this name",
         )
-    return shown
+    return found
 
 
 def _uses(host: RemoteHost, before: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a device is used for by others than the job."""
+    """Yield the uses of a device."""
     device = before["ifname"]
     if "master" in before:
         yield f"it is a port of {before['master']}"
     server = run_checked(host, ["sh", "-c", _SERVER_ADDRESS]).strip().partition("%")[0]
     if server in [address.get("local") for address in before["addr_info"]]:
-        yield "the SSH session comes in over it"
+        yield "the SSH connection uses it"
     for row in _json(host, ["ip", "-j", "route", "show", "dev", device]):
         if row.get("protocol") != "kernel":
-            yield f"a route to {row.get('dst')} goes over it"
-    for row in _queues(host, device):
+            yield f"a route to {row.get('dst')} uses it"
+    for row in _configured_qdiscs(host, device):
         yield f"it has the queueing discipline {row['kind']} {row['handle']}"
 
 
@@ -155,22 +155,22 @@ def _json(host: RemoteHost, argv: list[str]) -> list[dict[str, Any]]:
     return json.loads(run_checked(host, argv).strip() or "[]")
 
 
-def _queues(host: RemoteHost, device: str) -> list[dict[str, Any]]:
-    """Return the queueing disciplines that somebody gave a device."""
+def _configured_qdiscs(host: RemoteHost, device: str) -> list[dict[str, Any]]:
+    """Return the queueing disciplines that were configured on a device."""
     rows = _json(host, ["tc", "-j", "qdisc", "show", "dev", device])
     return [row for row in rows if row["handle"] != _NO_HANDLE]
 
 
-def _clear_queues(host: RemoteHost, device: str) -> None:
-    rows = _queues(host, device)
-    places = ["root"] if any(row.get("root") for row in rows) else []
-    places += [row["kind"] for row in rows if row["kind"] in ("clsact", "ingress")]
-    for place in places:
-        run_checked(host, ["tc", "qdisc", "delete", "dev", device, place])
+def _delete_qdiscs(host: RemoteHost, device: str) -> None:
+    rows = _configured_qdiscs(host, device)
+    parents = ["root"] if any(row.get("root") for row in rows) else []
+    parents += [row["kind"] for row in rows if row["kind"] in ("clsact", "ingress")]
+    for parent in parents:
+        run_checked(host, ["tc", "qdisc", "delete", "dev", device, parent])
 
 
-def _address(shown: Mapping[str, Any]) -> list[str]:
-    """Return the words that give a device an address again; the kernel makes its own itself."""
+def _address_arguments(shown: Mapping[str, Any]) -> list[str]:
+    """Return the arguments of ``ip address add``, empty for the kernel's own addresses."""
     if shown["family"] == "inet6" and shown.get("scope") == "link":
         return []
     length = f"/{shown['prefixlen']}"
@@ -180,7 +180,7 @@ def _address(shown: Mapping[str, Any]) -> list[str]:
 
 
 def _offloads(host: RemoteHost, device: str) -> dict[str, str]:
-    """Return the offloads of a device that can be changed, each ``on`` or ``off``."""
+    """Return the changeable offloads of a device, each ``on`` or ``off``."""
     lines = run_checked(host, ["ethtool", "-k", device]).splitlines()[1:]
     pairs = (line.split(":", 1) for line in lines if "[fixed]" not in line and ":" in line)
     return {name.strip(): state.split()[0] for name, state in pairs}

@@ -1,12 +1,13 @@
-"""What some hosts are asked to do, as data, and what came back.
+"""Jobs and their results, as data.
 
-A guest in virtual time cannot be talked to: while its hosts are idle its clock runs ahead of ours
-by minutes, so that every time-out of an SSH session fires, on both sides. Therefore everything
-that its hosts shall do goes in before it boots, as a job. Each step's ``argv`` is the one that
-:meth:`tsnrepro.testbeds.host.Host.run` would take on the emulated and the hardware testbeds, and
-each comes back as the same :class:`tsnrepro.testbeds.host.Completed`. The same job runs in a guest
-(:mod:`tsnrepro.testbeds.guest.testbed`), on this machine (:mod:`tsnrepro.testbeds.jobs.local`) and
-on hosts with cables of their own (:mod:`tsnrepro.testbeds.jobs.sessions`).
+There are no sessions with a guest in virtual time: while its hosts are idle its clock runs ahead of
+real time by minutes, and all time-outs of an SSH session expire. Therefore everything that its
+hosts do is specified before it boots, as a job. The ``argv`` of a step is the same as for
+:meth:`tsnrepro.testbeds.hosts.host.RemoteHost.run` on the emulated and rack testbeds, and its
+result the same :class:`tsnrepro.testbeds.hosts.host.Completed`. A job runs unchanged in a guest
+(:mod:`tsnrepro.testbeds.guest.testbed`), on this machine
+(:mod:`tsnrepro.testbeds.emulated.local_jobs`) and on remote hosts with cables
+(:mod:`tsnrepro.testbeds.jobs.sessions`).
 """
 
 import math
@@ -19,8 +20,8 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.config.base import DEVICE_NAME_LENGTH
 from tsnrepro.config.nic_pair import Chip
 from tsnrepro.native.streams.command import Stamps
-from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
-from tsnrepro.testbeds.host import ENDED_BY_TERM, Completed
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure
+from tsnrepro.testbeds.hosts.host import ENDED_BY_TERM, Completed
 
 _VIRTUAL_TIME_NOTE = (
     "Times are virtual: one instruction of the guest is one nanosecond. They are good for gate"
@@ -28,7 +29,7 @@ _VIRTUAL_TIME_NOTE = (
     " clock synchronisation or hardware offload."
 )
 
-# A name becomes a folder, a namespace or a device: no slash, no space, no leading dash.
+# Names are used for folders, namespaces and devices: no slash, space or leading dash.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _PRIORITIES = range(8)
 _IDENTITY = tuple((priority, priority) for priority in _PRIORITIES)
@@ -38,9 +39,9 @@ _IDENTITY = tuple((priority, priority) for priority in _PRIORITIES)
 class Vlan:
     """A VLAN device on a port, named ``<device>.<vlan_id>``.
 
-    A packet's priority does not cross from one host to another, its PCP does
-    (IEEE 802.1Q-2022 clause 6.9.3). Both maps are pairs: priority to PCP for what is sent, PCP
-    to priority for what is received; by default each of the eight maps to itself.
+    A packet's priority does not pass from host to host, its PCP does (IEEE Std 802.1Q-2022, 6.9.3).
+    Both maps are pairs: of priority and PCP for sent packets, of PCP and priority for received
+    ones; by default each of the eight maps to itself.
     """
 
     vlan_id: int
@@ -51,12 +52,11 @@ class Vlan:
 
 @dataclass(frozen=True)
 class LinkEnd:
-    """One end of a link: a veth device of a host, or a network card that is there.
+    """One end of a link: a veth device of a host, or an existing network card.
 
     ``addresses`` are IPv4 with prefix length (``10.0.0.1/24``). ``queues`` is the number of
-    transmit (and receive) queues, which taprio and mqprio need one of for each traffic class;
-    a card has those that it has. All offloads are off. Hosts know each other's addresses
-    beforehand: no ARP is sent.
+    transmit and receive queues of a veth device; taprio and mqprio need one per traffic class. All
+    offloads are off. Neighbour entries are static: no ARP is sent.
     """
 
     host: str
@@ -69,7 +69,7 @@ class LinkEnd:
 
 @dataclass(frozen=True)
 class Link:
-    """A cable between two ports. veth claims 10 Gb/s and serializes nothing: add a tbf for that."""
+    """A cable between two ports. veth does not serialize frames: add a tbf for that."""
 
     one: LinkEnd
     other: LinkEnd
@@ -77,11 +77,11 @@ class Link:
 
 @dataclass(frozen=True)
 class Cable:
-    """A cable that is there, between the network cards of a talker and a listener.
+    """An existing cable between the network cards of a talker and a listener.
 
-    ``talker`` and ``listener`` are their ends, by the names of the hosts' devices. ``chip`` says
-    what the queues of the talker's card can do, ``stamps`` what stamps the listener's arrivals.
-    Where there is a ``switch``, it stands between, and a ``loader`` has a cable to it too.
+    ``talker`` and ``listener`` are its ends, by the names of the hosts' devices. ``chip`` is that
+    of the talker's card, ``stamps`` the source of the listener's time stamps. With a ``switch``
+    between the two, a ``loader`` is cabled to it too.
     """
 
     talker: LinkEnd
@@ -94,10 +94,10 @@ class Cable:
 
 @dataclass(frozen=True)
 class CabledSwitch:
-    """A switch that forwards between its ports for a whole campaign, set up beforehand.
+    """A switch that forwards between its ports for a whole campaign, configured before the job.
 
-    ``ports`` are its devices by whom their cables lead to: ``talker``, ``loader``, ``listener``.
-    It knows a frame's priority by its tag in ``vlan``.
+    ``ports`` are its devices by the hosts that they are cabled to: ``talker``, ``loader``,
+    ``listener``. It reads a frame's priority from its tag in ``vlan``.
     """
 
     host: str
@@ -107,7 +107,7 @@ class CabledSwitch:
 
 @dataclass(frozen=True)
 class Bridge:
-    """A bridge over ports of one host, that is, a switch. Tagged frames pass it as they are."""
+    """A bridge of ports of a host, that is, a switch. Tagged frames pass unchanged."""
 
     host: str
     ports: tuple[str, ...]
@@ -116,7 +116,7 @@ class Bridge:
 
 @dataclass(frozen=True)
 class Step:
-    """One command on one host.
+    """A command on a host.
 
     Attributes
     ----------
@@ -125,19 +125,19 @@ class Step:
     host
         A host of the topology.
     argv
-        The command, as an SSH host would get it. A program that is not there gives exit
-        status 127: see :attr:`Job.programs`.
+        The command, as for a host over SSH. The exit status of a missing program is 127, see
+        :attr:`Job.programs`.
     deadline_s
-        Seconds of the job's clock after which the command is ended (exit status 124).
+        Seconds of the job's clock after which the command is terminated (exit status 124).
     background
-        Start it and go on. A :class:`Stop` ends it with TERM; otherwise the job's end waits for
-        it, until its deadline.
+        Start it without waiting. A :class:`Stop` terminates it; otherwise the end of the job waits
+        for it, until its deadline.
     ready
-        A line that a background step prints once it does what it is for. Later steps begin after
-        it, or after the end of a step that never printed it; its output may lack it.
+        Line that a background step prints when it is ready. Later steps start after it, or after
+        the end of a step that never printed it; its recorded output may lack the line.
     files
-        Absolute paths to collect when the job's last step has ended. The hosts share one file
-        system: a path may occur once in a job.
+        Absolute paths to collect after the job's last step. The hosts share a file system: a path
+        may occur once in a job.
     """
 
     name: str
@@ -151,61 +151,61 @@ class Step:
 
 @dataclass(frozen=True)
 class Stop:
-    """End a background step with TERM and wait for its end."""
+    """Terminate a background step and wait for its end."""
 
     step: str
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Let the job's time pass; nearly free where time is virtual."""
+    """Let the job's time pass, which costs almost nothing if time is virtual."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Job:
-    """Everything one guest does between boot and power-off, or machines in its place.
+    """Everything that a guest does between boot and power-off, or machines in its place.
 
     Attributes
     ----------
     name
-        For messages.
+        Name for messages.
     links, bridges
-        The topology. Hosts are the network namespaces that ports name.
+        The topology. Hosts are the network namespaces that its ports name.
     ends
-        Further ports of hosts, whose cables lead to a switch that was set up before the job.
+        Further ports of hosts, cabled to a switch that was configured before the job.
     beforehand
-        Hosts without a link of the job's: what leads to them was set up before it.
+        Hosts without a link of the job, configured before it.
     configure
-        Commands while every link is still down: a child qdisc added under a taprio that is
-        passing traffic stops it, so queues belong here.
+        Commands while all links are down. Queues belong here: adding a child qdisc to a taprio that
+        is passing traffic stops it.
     meanwhile
-        What starts while the links are set up, and settle: a program that takes its time to be
-        ready. On namespaces and in a guest its devices are still down then, over SSH they are up.
+        Steps that start while the links are set up: programs that take time to be ready. In
+        namespaces and in a guest the devices are still down then, over SSH they are up.
     set_up
-        Commands once the links are up and the hosts' clocks agree: the gates of a switch belong
-        here, which go by its own clock. The job ends where one fails.
+        Commands once the links are up and the hosts' clocks are synchronized, such as the gates of
+        a switch, which its own clock drives. The job ends if one fails.
     steps
-        What follows once the links are up, in order.
+        Steps once the links are up, in order.
     programs
-        Programs of this machine, by name or absolute path, that the guest gets at the same
-        path, with the libraries they load. A host reached over SSH has to have them.
+        Programs of this machine, by name or absolute path, that are copied to the guest with their
+        shared libraries. Remote hosts must have them installed.
     inputs
         Further files by absolute path; executable.
     seed
-        Of the moment at which the steps begin, and of a guest's random numbers.
+        Seed of the time at which the steps start, and of a guest's random numbers.
     deadline_s
-        Seconds of wall time after which all of it is killed. A sender that blocks lets virtual
-        time run for ever, so this one counts outside.
+        Seconds of wall time after which the job is killed. It is measured outside the guest, since
+        virtual time never ends while a sender blocks.
     memory_mb
-        The guest's memory; files and output lie in it too. On this machine it bounds only those,
+        The guest's memory, including files and output. On this machine it bounds only the latter,
         over SSH each of them.
 
     Raises
     ------
     TestbedError
-        A name that cannot be one, occurs twice or is not in the topology.
+        A name is invalid, not unique or not in the topology.
     """
 
     name: str
@@ -228,43 +228,41 @@ class Job:
             raise TestbedError(problem, f"job {self.name}", "Correct the job")
 
     def ports(self) -> list[LinkEnd]:
-        """Return both ports of every link, in order, and then the further ends."""
+        """Return both ports of every link, in order, then the further ends."""
         of_links = [port for link in self.links for port in (link.one, link.other)]
         return [*of_links, *self.ends]
 
     def hosts(self) -> list[str]:
-        """Return the hosts in the order in which the links name them, then those beforehand."""
+        """Return the hosts in the order of the links, then those configured beforehand."""
         return list(dict.fromkeys([*(port.host for port in self.ports()), *self.beforehand]))
 
     def commands(self) -> list[Step]:
-        """Return every step that is a command, in order."""
+        """Return all steps that are commands, in order."""
         steps = (*self.configure, *self.meanwhile, *self.set_up, *self.steps)
         return [step for step in steps if isinstance(step, Step)]
 
     def describe(self) -> dict:
-        """Return the job as data for a record; inputs by their size."""
+        """Return the job for a record, with the sizes of its inputs."""
         values = asdict(self)
         values["inputs"] = {path: len(content) for path, content in self.inputs.items()}
         values["steps"] = [{"kind": type(s).__name__.lower(), **asdict(s)} for s in self.steps]
         return values
 
 
-# What a guest's processor is, or ``none``: the job ran in no guest.
 Acceleration = Literal["kvm", "tcg", "none"]
+"""Acceleration of a guest; ``none`` without a guest."""
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a job brought back.
+    """Result of a job.
 
-    ``testbed`` is the kind of testbed that it ran on.
-
-    ``started_s`` and ``seconds`` of each step are a guest's clock, virtual where
-    ``virtual_time`` is set, or this machine's. A guest's TAI clock equals its UTC clock (offset 0);
-    this machine's is as its administrator set it. Where no guest ran, ``acceleration`` is ``none``,
-    ``qemu`` is None, and there are no ``kernel_packages``. ``clocks`` says how well the clocks of
-    hosts apart agreed, before the steps and after them, or why they no longer did; None where all
-    hosts share one.
+    ``testbed`` is the kind of testbed that it ran on. ``started_s`` and ``seconds`` of each step
+    are of a guest's clock, virtual if ``virtual_time`` is set, or of this machine's. A guest's TAI
+    clock equals its UTC clock (offset 0); this machine's offset is its administrator's. Without a
+    guest, ``acceleration`` is ``none``, ``qemu`` is None, and there are no ``kernel_packages``.
+    ``clocks`` is the synchronization of separate hosts before and after the steps; None if all
+    hosts share a clock.
     """
 
     job: str
@@ -283,18 +281,18 @@ class JobResult:
     clocks: tuple[ClockSync | ClockSyncFailure, ...] | None = None
 
     def check(self) -> "JobResult":
-        """Return this result, or raise the first step's failure.
+        """Return this result, or raise the failure of the first step that failed.
 
-        Steps that a :class:`Stop` ended (exit status 143, TERM) do not count as failed.
+        Steps that a :class:`Stop` terminated (exit status 143, TERM) have not failed.
 
         Raises
         ------
         CommandError
-            See :meth:`tsnrepro.testbeds.host.Completed.check`.
+            See :meth:`tsnrepro.testbeds.hosts.host.Completed.check`.
         """
-        for done in self.steps.values():
-            if done.exit_status != ENDED_BY_TERM:
-                done.check()
+        for completed in self.steps.values():
+            if completed.exit_status != ENDED_BY_TERM:
+                completed.check()
         return self
 
     def file(self, path: str) -> bytes:
@@ -303,23 +301,23 @@ class JobResult:
         Raises
         ------
         TestbedError
-            No step wrote it or asked for it.
+            No step wrote it, or it was not to be collected.
         """
         if path not in self.files:
             raise TestbedError(
-                f"the job brought back no {path}",
+                f"the job has no file {path}",
                 f"job {self.job}",
-                f"It brought: {', '.join(self.files) or 'no file'}",
+                f"Its files: {', '.join(self.files) or 'none'}",
             )
         return self.files[path]
 
     @property
     def note(self) -> str:
-        """The sentence that every table and figure from this result carries, or nothing."""
+        """Note for every table and figure of this result, or empty."""
         return _VIRTUAL_TIME_NOTE if self.virtual_time else ""
 
     def describe(self) -> dict:
-        """Return the facts that a record of this job carries."""
+        """Return the facts that a record of this job has."""
         return {
             "testbed": self.testbed,
             "acceleration": self.acceleration,
@@ -347,7 +345,7 @@ def _problems(job: Job) -> Iterator[str]:
                 yield f"a pause of {step.seconds} s"
         elif isinstance(step, Stop):
             if step.step not in running:
-                yield f"it stops '{step.step}', which no earlier background step is called"
+                yield f"it stops '{step.step}', which is no earlier background step"
             running.discard(step.step)
         else:
             yield from _step_problems(step, hosts, seen, files)
@@ -355,27 +353,27 @@ def _problems(job: Job) -> Iterator[str]:
             files.update(step.files)
             if step.background:
                 running.add(step.name)
-    yield from (f"input {path} is no absolute path" for path in job.inputs if path[:1] != "/")
+    yield from (f"input {path} is not an absolute path" for path in job.inputs if path[:1] != "/")
     if not (job.deadline_s > 0 and math.isfinite(job.deadline_s)):
         yield f"a deadline of {job.deadline_s} s"
 
 
 def _step_problems(step: Step, hosts: list[str], seen: set[str], files: set[str]) -> Iterator[str]:
     if not NAME.fullmatch(step.name):
-        yield f"'{step.name}' cannot be a step's name"
+        yield f"'{step.name}' is not a valid step name"
     if step.name in seen:
-        yield f"two steps are called '{step.name}'"
+        yield f"step name '{step.name}' is not unique"
     if step.host not in hosts:
-        yield f"step '{step.name}' is for host '{step.host}'; there are {', '.join(hosts)}"
+        yield f"step '{step.name}' is for host '{step.host}', the hosts are {', '.join(hosts)}"
     if not step.argv:
         yield f"step '{step.name}' has no command"
     if not (step.deadline_s > 0 and math.isfinite(step.deadline_s)):
         yield f"step '{step.name}' has a deadline of {step.deadline_s} s"
     if step.ready and not step.background:
-        yield f"step '{step.name}' is waited for to its end, and not until it is ready"
+        yield f"step '{step.name}' has a ready line and is not a background step"
     for path in step.files:
         if not path.startswith("/"):
-            yield f"step '{step.name}' collects '{path}', which is no absolute path"
+            yield f"step '{step.name}' collects '{path}', which is not an absolute path"
         if path in files:
             yield f"two steps collect {path}"
 
@@ -384,20 +382,20 @@ def _topology_problems(job: Job) -> Iterator[str]:
     if not job.ports():
         yield "it has no link"
     if both := {port.host for port in job.ports()} & {*job.beforehand}:
-        yield f"{', '.join(sorted(both))} has links of the job's and was set up before it"
+        yield f"{', '.join(sorted(both))} has links of the job and is configured before it"
     devices = [(port.host, port.device) for port in job.ports()]
     devices += [(bridge.host, bridge.device) for bridge in job.bridges]
     for host, device in devices:
         if not NAME.fullmatch(host):
-            yield f"'{host}' cannot be a host's name"
+            yield f"'{host}' is not a valid host name"
         if not NAME.fullmatch(device) or len(device) > DEVICE_NAME_LENGTH:
-            yield f"'{device}' cannot be a device's name"
+            yield f"'{device}' is not a valid device name"
         if devices.count((host, device)) > 1:
-            yield f"host {host} has two devices {device}"
+            yield f"device {device} of host {host} is not unique"
     for bridge in job.bridges:
-        lacks = [port for port in bridge.ports if (bridge.host, port) not in devices]
-        if lacks:
-            yield f"bridge {bridge.device} of {bridge.host} names ports without a link: {lacks}"
+        unlinked = [port for port in bridge.ports if (bridge.host, port) not in devices]
+        if unlinked:
+            yield f"bridge {bridge.device} of {bridge.host} has ports without a link: {unlinked}"
     for port in job.ports():
         for vlan in port.vlans:
             if not 1 <= vlan.vlan_id <= 4094:

@@ -1,7 +1,7 @@
-"""The commands that make a job's network of devices that are there, each with its host.
+"""Commands that configure a job's network on existing devices, each with its host.
 
-A script renders them for namespaces (:mod:`tsnrepro.testbeds.jobs.script`), sessions run them on
-hosts reached over SSH (:mod:`tsnrepro.testbeds.jobs.sessions`).
+In a script they are run in namespaces (:mod:`tsnrepro.testbeds.jobs.script`), in sessions on remote
+hosts (:mod:`tsnrepro.testbeds.jobs.sessions`).
 """
 
 import ipaddress
@@ -10,41 +10,41 @@ from collections.abc import Callable, Iterator
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.testbeds.jobs.job import Job, LinkEnd, Vlan
-from tsnrepro.tools.kernel import disable_offloads
+from tsnrepro.tools.ethtool import disable_offloads
 
 Command = tuple[str, list[str]]
-"""A host and the words of a command there."""
+"""A host and a command on it."""
 
-# Long enough for the kernel to have started the queues of links that came up last.
+# Time for the kernel to start the queues of the links.
 _SETTLE_SECONDS = 0.1
-# The seed decides when in these seconds the first step starts: that is how two seeds meet two
-# phases of a gate schedule, and how a repetition in virtual time is more than a copy.
+# The seed determines when in this time the first step starts: two seeds then start at two phases of
+# a gate schedule, and a repetition in virtual time is not a copy.
 _PHASE_SECONDS = 0.1
 
 
 def settle_seconds(job: Job) -> float:
-    """Return how long a job waits between its links and its first step."""
+    """Return the time that a job waits between its links and its first step."""
     return _SETTLE_SECONDS + _PHASE_SECONDS * random.Random(job.seed).random()
 
 
-def without_ipv6(*devices: str) -> list[str]:
-    """Return the command that keeps the kernel's own neighbour discovery off some devices."""
+def disable_ipv6(*devices: str) -> list[str]:
+    """Return the command that disables IPv6 on devices, which sends neighbour discovery."""
     # With slashes, because a VLAN device has a dot in its name.
     off = [f"net/ipv6/conf/{device}/disable_ipv6=1" for device in devices]
     return ["sysctl", "--ignore", "-qw", *off]
 
 
-def taken(port: LinkEnd) -> Iterator[list[str]]:
-    """Yield what takes a device down, and from it what the job might inherit."""
+def reset(port: LinkEnd) -> Iterator[list[str]]:
+    """Yield the commands that set a device down and reset what a job would inherit."""
     link = ["ip", "link", "set", "dev", port.device]
     yield [*link, "down"]
     yield ["ip", "address", "flush", "dev", port.device]
-    yield without_ipv6(port.device)
+    yield disable_ipv6(port.device)
     yield [*link, "mtu", str(port.mtu)]
 
 
-def made(job: Job) -> list[tuple[str, str]]:
-    """Return host and name of every device that a job makes on its ports: VLANs and bridges."""
+def created_devices(job: Job) -> list[tuple[str, str]]:
+    """Return host and name of every device that a job creates: VLANs and bridges."""
     vlans = [(port.host, vlan_device(port, vlan)) for port in job.ports() for vlan in port.vlans]
     return [*vlans, *((bridge.host, bridge.device) for bridge in job.bridges)]
 
@@ -55,13 +55,13 @@ def vlan_device(port: LinkEnd, vlan: Vlan) -> str:
 
 
 def set_up(job: Job) -> Iterator[Command]:
-    """Yield what turns offloads off and makes VLAN devices and bridges, while all is down."""
+    """Yield the commands that disable offloads and create VLANs and bridges, with links down."""
     for port in job.ports():
         yield port.host, disable_offloads(port.device)
         for vlan in port.vlans:
             yield port.host, _vlan(port, vlan)
     for bridge in job.bridges:
-        # A switch of static entries: no group messages of its own among the traffic.
+        # No group messages of the switch's own.
         kind = ["type", "bridge", "mcast_snooping", "0"]
         yield bridge.host, ["ip", "link", "add", bridge.device, *kind]
         for port in bridge.ports:
@@ -78,12 +78,12 @@ def _vlan(port: LinkEnd, vlan: Vlan) -> list[str]:
 
 
 def up(job: Job, hardware_address: Callable[[LinkEnd], str]) -> Iterator[Command]:
-    """Yield what brings all devices up and makes the hosts' addresses known to each other.
+    """Yield the commands that set all devices up, and addresses and neighbour entries.
 
     Raises
     ------
     TestbedError
-        An address of the topology is none.
+        An address of the topology is invalid.
     """
     for port in job.ports():
         names = [port.device, *(vlan_device(port, vlan) for vlan in port.vlans)]
@@ -102,12 +102,12 @@ def up(job: Job, hardware_address: Callable[[LinkEnd], str]) -> Iterator[Command
 
 
 def addresses(job: Job) -> list[tuple[LinkEnd, str, ipaddress.IPv4Interface]]:
-    """Return every address of the topology with its port and its device.
+    """Return all addresses of the topology with their ports and devices.
 
     Raises
     ------
     TestbedError
-        One is no address.
+        An address is invalid.
     """
     return list(_addresses(job))
 
@@ -122,4 +122,4 @@ def _addresses(job: Job) -> Iterator[tuple[LinkEnd, str, ipaddress.IPv4Interface
                     yield port, device, ipaddress.IPv4Interface(address)
                 except ValueError as error:
                     where = f"job {job.name}, {port.host} {device}"
-                    raise TestbedError(f"no IPv4 address: {error}", where) from error
+                    raise TestbedError(f"invalid IPv4 address: {error}", where) from error

@@ -1,12 +1,12 @@
-"""Jobs on hosts that are reached over SSH and whose cables are there: a rack of network cards.
+"""Jobs on remote hosts with existing cables, over SSH.
 
 The same steps as in a guest (:mod:`tsnrepro.testbeds.guest.testbed`) and on this machine
-(:mod:`tsnrepro.testbeds.jobs.local`), one session each, with two differences that nothing can hide.
-A step begins when its session is open, some milliseconds after the one before it has ended. And
-no kernel takes the job down should this program be killed: each command then ends by its own
-deadline, but devices stay as the job had them.
+(:mod:`tsnrepro.testbeds.emulated.local_jobs`), in a session each, with two differences. A step
+starts when its session is open, some milliseconds after the end of the previous one. And if this
+program is killed, no kernel removes the job: commands end at their deadlines, but devices stay
+configured.
 
-What a link joins is not known here: a cable that leads elsewhere shows as loss.
+The other end of a cable is not checked: a wrong cable shows as loss.
 """
 
 import shlex
@@ -15,33 +15,34 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tsnrepro.common.errors import CommandError, JobDeadlineError, TestbedError
 from tsnrepro.config.registry import RACK
-from tsnrepro.testbeds import facts
-from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure
-from tsnrepro.testbeds.host import (
+from tsnrepro.testbeds.hosts import facts
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure
+from tsnrepro.testbeds.hosts.host import (
     ENDED_BY_KILL,
     ENDED_BY_TERM,
     Completed,
     RemoteHost,
     RemoteProcess,
+    run_checked,
 )
+from tsnrepro.testbeds.hosts.rollback import Rollback
+from tsnrepro.testbeds.hosts.ssh import KILL_AFTER_SECONDS
 from tsnrepro.testbeds.jobs import files, network
 from tsnrepro.testbeds.jobs.devices import Devices
 from tsnrepro.testbeds.jobs.job import Acceleration, Cable, Job, JobResult, Pause, Step, Stop
-from tsnrepro.testbeds.jobs.rollback import Undo, run_checked
-from tsnrepro.testbeds.ssh import KILL_AFTER_SECONDS
 
-# No exit status came, because a signal ended what SSH started.
+# Of a command that a signal ended.
 _NO_STATUS = -1
 _STARTED = "started"
-# A shell that reports the signal which ended a step as an exit status; SSH would leave none. TERM
-# reaches the shell together with the step, because timeout(1) passes it to all that it started.
-# The shell waits on, since the step may end in a way of its own: a wait that TERM cut short is one
-# after which the step is still there, or of whose end meanwhile a second wait tells (127: it has
-# nothing more to tell). What the shell says of signals is no output of the step.
+# A shell that reports the signal that ended a step as an exit status, which SSH does not. TERM
+# reaches the shell together with the step, because timeout(1) forwards it to its process group. The
+# shell continues to wait, since the step may handle TERM: after a wait that TERM interrupted, the
+# step is still running, or a second wait returns its status (127 if there is none). The shell's
+# messages about signals do not go to the step's output.
 _REPORT = """\
 cd / || exit
 [ -z "$1" ] || echo "$1"
@@ -61,34 +62,36 @@ _MACHINE = {
 }
 
 
-During = Callable[[Job], AbstractContextManager[list[ClockSync | ClockSyncFailure]]]
+Synchronized = Callable[[Job], AbstractContextManager[list[ClockSync | ClockSyncFailure]]]
 
 
 class SessionJobs:
-    """A testbed for jobs of hosts that somebody else connected to, and disconnects from.
+    """A testbed for jobs on connected hosts; the caller closes the connections.
 
     Parameters
     ----------
     hosts
-        By the names that jobs give them, each logged in to as root.
+        Hosts by their names in jobs, each logged in to as root.
     kind
-        What records call the testbed.
-    during
-        Keeps the hosts' clocks together while a job's steps go on, from its links up to its last
-        step; None where there is nothing to keep.
+        Kind of the testbed in records.
+    synchronized
+        Synchronizes the hosts' clocks from a job's links to its last step; None if not needed.
     """
 
     machines = ()
     cable: Cable | None = None
     max_parallel = 1
-    """None: stalls are metered on hosts that stay what they are, which jobs set up anew."""
+    """None: stalls are measured on permanent hosts, and jobs configure theirs."""
     acceleration: Acceleration = "none"
 
     def __init__(
-        self, hosts: Mapping[str, RemoteHost], kind: str = RACK, during: During | None = None
+        self,
+        hosts: Mapping[str, RemoteHost],
+        kind: str = RACK,
+        synchronized: Synchronized | None = None,
     ) -> None:
         self.hosts, self.kind = hosts, kind
-        self._during: During = during or (lambda _: nullcontext([]))
+        self._synchronized: Synchronized = synchronized or (lambda _: nullcontext([]))
 
     def __enter__(self) -> "SessionJobs":
         return self
@@ -97,62 +100,62 @@ class SessionJobs:
         return
 
     def describe(self) -> dict[str, Any]:
-        """Return the facts that every record of this testbed carries."""
+        """Return the facts that every record of this testbed has."""
         return {
             "testbed": self.kind,
-            # Ports, links and queues are a job's: each trial has them.
+            # Ports, links and queues are recorded with each trial.
             "jobs": True,
             "acceleration": self.acceleration,
             "virtual_time": False,
-            "ran_on": {name: _said_by(self.hosts, argv) for name, argv in _MACHINE.items()},
-            "iproute2": _said_by(self.hosts, ["tc", "-V"]),
+            "ran_on": {name: _output_of_all(self.hosts, argv) for name, argv in _MACHINE.items()},
+            "iproute2": _output_of_all(self.hosts, ["tc", "-V"]),
             "controller": facts.controller(),
             "hosts": {name: facts.host(host, []) for name, host in self.hosts.items()},
         }
 
     def run(self, job: Job) -> JobResult:
-        """Let the hosts do the job and return what it brought back.
+        """Run a job on the hosts and return its result.
 
         Raises
         ------
         TestbedError
-            A host, a device or a program is missing, or in use; or the set-up failed. What was set
-            up until then is taken back.
+            A host, device or program is missing or in use, or the set-up failed. All changes were
+            rolled back.
         JobDeadlineError
-            The job did not end within its deadline, and all that it had set up was taken back.
+            The job exceeded its deadline, and all changes were rolled back.
         CommandError
-            What a step printed or how it ended was lost.
+            The output or the exit status of a step was lost.
         """
-        undo = Undo()
+        rollback = Rollback()
         try:
-            return self._run(job, undo)
+            return self._run(job, rollback)
         except JobDeadlineError as error:
-            if undo.failures:
+            if rollback.failures:
                 raise TestbedError(
-                    f"{error.what}, and not all that it set up was taken back: {undo.failures[0]}",
+                    f"{error.what}, and its rollback failed: {rollback.failures[0]}",
                     error.where,
-                    "Look at the host's devices and queues before the next campaign",
+                    "Check the host's devices and queues before the next campaign",
                 ) from error
             raise
 
-    def _run(self, job: Job, undo: Undo) -> JobResult:
+    def _run(self, job: Job, rollback: Rollback) -> JobResult:
         began = time.monotonic()
         hosts = self._hosts_of(job)
-        with undo:
-            kernel = _said_by(hosts, _MACHINE["kernel"])
+        with rollback:
+            kernel = _output_of_all(hosts, _MACHINE["kernel"])
             files.check_programs(job, hosts)
             devices = Devices(job, hosts)
             ready_s = time.monotonic() - began
-            files.place(job, hosts, undo)
-            devices.set_up(undo)
-            steps = _Steps(job, hosts, began + job.deadline_s, undo)
-            steps.do(*job.configure)
+            files.write_inputs(job, hosts, rollback)
+            devices.set_up(rollback)
+            steps = _Steps(job, hosts, began + job.deadline_s, rollback)
+            steps.run(*job.configure)
             devices.bring_up()
-            with self._during(job) as agreed:
-                steps.do(*job.meanwhile)
-                steps.do(Pause(network.settle_seconds(job)))
+            with self._synchronized(job) as clocks:
+                steps.run(*job.meanwhile)
+                steps.run(Pause(network.settle_seconds(job)))
                 steps.run_checked(*job.set_up)
-                steps.do(*job.steps)
+                steps.run(*job.steps)
                 completed = steps.wait()
             collected = files.fetch(job, hosts)
         return JobResult(
@@ -169,7 +172,7 @@ class SessionJobs:
             ready_s=ready_s,
             console="",
             kernel_packages=(),
-            clocks=tuple(agreed) or None,
+            clocks=tuple(clocks) or None,
         )
 
     def _hosts_of(self, job: Job) -> dict[str, RemoteHost]:
@@ -178,22 +181,24 @@ class SessionJobs:
                 raise TestbedError(
                     f"there is no host {name}",
                     f"job {job.name}",
-                    f"The testbed {self.kind} has: {', '.join(self.hosts) or 'no host'}",
+                    f"Hosts of the testbed: {', '.join(self.hosts) or 'none'}",
                 )
         return {name: self.hosts[name] for name in job.hosts()}
 
 
 class _Steps:
-    """The steps of a job: what has ended and what still runs, which ends with ``undo``."""
+    """The running and completed steps of a job; ``rollback`` stops those that are running."""
 
-    def __init__(self, job: Job, hosts: Mapping[str, RemoteHost], end: float, undo: Undo) -> None:
+    def __init__(
+        self, job: Job, hosts: Mapping[str, RemoteHost], end: float, rollback: Rollback
+    ) -> None:
         self._job, self._hosts, self._end = job, hosts, end
         self._running: dict[str, tuple[Step, RemoteProcess]] = {}
         self._completed: dict[str, Completed] = {}
-        undo.defer(self._stop_all)
+        rollback.defer(self._stop_all)
 
-    def do(self, *steps: Step | Stop | Pause) -> None:
-        """Do some steps, one after the other."""
+    def run(self, *steps: Step | Stop | Pause) -> None:
+        """Run steps, one after the other."""
         for step in steps:
             if isinstance(step, Pause):
                 time.sleep(min(step.seconds, self._left_s()))
@@ -206,13 +211,13 @@ class _Steps:
             self._left_s()
 
     def run_checked(self, *steps: Step) -> None:
-        """Do some steps, none of which may fail: what is set up in part is not measured."""
+        """Run steps that must not fail: a partial set-up is not measured."""
         for step in steps:
-            self.do(step)
+            self.run(step)
             self._completed[step.name].check()
 
     def wait(self) -> dict[str, Completed]:
-        """Wait for every step that runs, and return all in the order of the job."""
+        """Wait for all running steps, and return all steps in the order of the job."""
         while self._running:
             self._end_of(next(iter(self._running)))
             self._left_s()
@@ -221,19 +226,19 @@ class _Steps:
     def _run(self, step: Step) -> None:
         host, deadline_s = self._hosts[step.host], min(step.deadline_s, self._left_s())
         with _errors_of(step):
-            done = host.run(
-                _reported(step), deadline_s=deadline_s, limit_bytes=self._job.memory_mb << 20
+            completed = host.run(
+                _reporting(step), deadline_s=deadline_s, limit_bytes=self._job.memory_mb << 20
             )
-        self._completed[step.name] = replace(done, argv=step.argv)
+        self._completed[step.name] = replace(completed, argv=step.argv)
 
     def _start(self, step: Step) -> None:
         host, deadline_s = self._hosts[step.host], min(step.deadline_s, self._left_s())
         with _errors_of(step):
-            process = host.start(_reported(step, _STARTED), deadline_s=deadline_s)
+            process = host.start(_reporting(step, _STARTED), deadline_s=deadline_s)
             self._running[step.name] = step, process
-            # Until then TERM would end what starts the step, and not the step.
+            # Before that, TERM would end the shell that starts the step.
             process.read_line()
-            # A line that is empty is the output's end.
+            # An empty line is the end of the output.
             while step.ready and (line := process.read_line()) and line != step.ready:
                 pass
 
@@ -256,9 +261,9 @@ class _Steps:
         del self._running[name]
 
     def _stop_all(self) -> None:
-        with Undo() as undo:
+        with Rollback() as rollback:
             for name in self._running:
-                undo.defer(self._stop, name)
+                rollback.defer(self._stop, name)
 
     def _left_s(self) -> float:
         left = self._end - time.monotonic()
@@ -266,19 +271,19 @@ class _Steps:
             raise JobDeadlineError(
                 f"the job did not end within {self._job.deadline_s:g} s",
                 f"job {self._job.name}",
-                "Give the job a longer deadline_s, or find the step that blocks",
+                "Set a longer deadline_s for the job, or find the step that blocks",
             )
         return left
 
 
-def _reported(step: Step, word: str = "") -> list[str]:
-    """Return the command that runs a step, after it has printed a word."""
-    return ["sh", "-c", _REPORT, "sh", word, *step.argv]
+def _reporting(step: Step, line: str = "") -> list[str]:
+    """Return the command that prints a line, then runs a step and reports its end."""
+    return ["sh", "-c", _REPORT, "sh", line, *step.argv]
 
 
 @contextmanager
 def _errors_of(step: Step) -> Iterator[None]:
-    """Name the step's own command where the one that runs it failed."""
+    """Raise errors with the step's own command in place of the one that runs it."""
     try:
         yield
     except CommandError as error:
@@ -286,17 +291,11 @@ def _errors_of(step: Step) -> Iterator[None]:
         raise CommandError(error.what, where, error.remedy) from error
 
 
-def _said_by(hosts: Mapping[str, RemoteHost], argv: list[str]) -> str:
-    """Return what all hosts answer to a command; where they differ, with the hosts of each."""
-    answers = {name: run_checked(host, argv).strip() or "unknown" for name, host in hosts.items()}
-    ordered = sorted(answers, key=lambda name: answers[name])
-    groups = {said: list(names) for said, names in groupby(ordered, key=lambda n: answers[n])}
+def _output_of_all(hosts: Mapping[str, RemoteHost], argv: list[str]) -> str:
+    """Return the output of a command on all hosts; if it differs, with the hosts of each."""
+    outputs = {name: run_checked(host, argv).strip() or "unknown" for name, host in hosts.items()}
+    ordered = sorted(outputs, key=lambda name: outputs[name])
+    groups = {text: list(names) for text, names in groupby(ordered, key=lambda n: outputs[n])}
     if len(groups) < 2:
         return "".join(groups)
-    return ", ".join(f"{said} ({', '.join(names)})" for said, names in groups.items())
-
-
-if TYPE_CHECKING:
-    from tsnrepro.testbeds.protocol import JobTestbed
-
-    _satisfied: type[JobTestbed] = SessionJobs
+    return ", ".join(f"{text} ({', '.join(names)})" for text, names in groups.items())

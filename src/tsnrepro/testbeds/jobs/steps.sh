@@ -1,25 +1,25 @@
-# What a job's script is made of. Each command leaves its output, exit status, start and end
-# (nanoseconds of the clock) in a folder of its own, below OUT.
+# Functions of a job's script. Output, exit status, start and end (clock in nanoseconds) of each
+# command are files in a folder of its own below OUT.
 # shellcheck shell=sh
 
 OUT=${OUT:-/out}
 
-# A command of the set-up, which has to succeed.
-must() {
-    "$@" >/run/said 2>&1 && return
-    { echo "$*"; cat /run/said; } >"$OUT/steps/failed"
+# Runs a command of the set-up, which must succeed.
+run_checked() {
+    "$@" >/run/output 2>&1 && return
+    { echo "$*"; cat /run/output; } >"$OUT/steps/failed"
     echo "job: set-up failed: $*"
-    cat /run/said
+    cat /run/output
     exit 1
 }
 
-# HOST DEVICE: waits until the kernel calls a link up. It looks once in a second only, and until
-# then a bridge's port forwards nothing.
+# HOST DEVICE: waits until the kernel reports a link up, which it checks once a second. Until then a
+# bridge's port does not forward.
 await_link() {
     tries=0
     until ip -n "$1" link show dev "$2" | grep -q 'state UP'; do
         tries=$((tries + 1))
-        [ $tries -lt 100 ] || must false "$1 $2 did not come up within 5 s"
+        [ $tries -lt 100 ] || run_checked false "$1 $2 did not come up within 5 s"
         sleep 0.05
     done
 }
@@ -36,7 +36,7 @@ run() {
     date +%s%N >"$dir/ended"
 }
 
-# The same, while the script goes on.
+# NAME HOST DEADLINE ARGV...: starts a command without waiting.
 start() {
     name=$1 dir=$OUT/steps/$1 host=$2 deadline=$3
     shift 3
@@ -52,7 +52,7 @@ start() {
     } &
 }
 
-# NAME LINE: waits until a started command has printed a line, or has ended.
+# NAME LINE: waits until a started command has printed a line or ended.
 await_line() {
     until grep -q -x -F -e "$2" "$OUT/steps/$1/stdout" 2>/dev/null; do
         [ ! -s "$OUT/steps/$1/ended" ] || return 0
@@ -60,15 +60,15 @@ await_line() {
     done
 }
 
-# NAME: ends a started command with TERM, and waits for that.
+# NAME: terminates a started command and waits for its end.
 stop() {
     until [ -s "/run/$1.pid" ]; do sleep 0.01; done
-    # It may have ended by itself.
+    # It may have ended already.
     kill -TERM "$(cat "/run/$1.pid")" 2>/dev/null
     until [ -s "$OUT/steps/$1/ended" ]; do sleep 0.01; done
 }
 
-# NUMBER PATH: keeps a file, if it was written.
+# NUMBER PATH: collects a file, if it exists.
 collect() {
     if [ -f "$2" ]; then cat "$2" >"$OUT/files/$1"; fi
 }

@@ -1,30 +1,31 @@
-"""A LAN966x board between network cards: what a campaign changes on it, and its state before.
+"""A LAN966x board between network cards: its configuration for a campaign, and its saved state.
 
-Its three ports are in a bridge that a campaign makes, in one VLAN, which frames are tagged with.
-The ports that talker and loader are cabled to trust the priority in the tag. What its port to the
-listener does with priorities is a trial's (:mod:`tsnrepro.experiments.shaping.board_queues`); what
-a kill leaves of it is taken back here.
+A campaign creates a bridge of its three ports with one VLAN, which frames are tagged with. The
+ports of talker and loader trust the priority in the tag. A trial configures the priorities of the
+listener's port (:mod:`tsnrepro.experiments.shaping.board_queues`); this restores what a kill
+leaves of them.
 """
 
 from typing import Any
 
 from tsnrepro.common.errors import TestbedError
+from tsnrepro.common.topology import LOADER, TALKER
 from tsnrepro.config.nic_pair import ShapingSwitch
-from tsnrepro.testbeds.rack import ports, programs
-from tsnrepro.testbeds.rack.shell import Shell
+from tsnrepro.testbeds.hosts import ports, programs
+from tsnrepro.testbeds.hosts.shell import Shell
 
-_TRUSTING = ("talker", "loader")
+_TRUSTED = (TALKER, LOADER)
 
 
 class InlineSwitch:
-    """See :class:`tsnrepro.testbeds.rack.connections.HostPart`.
+    """Configures the switch; see :class:`tsnrepro.testbeds.hosts.remote.HostDriver`.
 
     Parameters
     ----------
     shell
         Commands on the board.
     settings
-        Its section of the testbed's file.
+        The board's section in the testbed's file.
     """
 
     def __init__(self, shell: Shell, settings: ShapingSwitch) -> None:
@@ -32,7 +33,7 @@ class InlineSwitch:
         self.devices = settings.ports
 
     def save(self) -> dict[str, Any]:
-        """Return the state of ports, queues, priorities, and whether there is the bridge."""
+        """Return the state of ports, queues and priorities, and whether the bridge exists."""
         links = ports.links(self._shell)
         found = {}
         for device in self.devices.values():
@@ -43,23 +44,23 @@ class InlineSwitch:
                 "up": "UP" in link["flags"],
                 "mtu": link["mtu"],
                 "master": link.get("master"),
-                "queues": ports.own_queues(self._shell, device),
+                "queues": ports.configured_qdiscs(self._shell, device),
             }
-        trusting = [self.devices[role] for role in _TRUSTING]
+        trusted = [self.devices[role] for role in _TRUSTED]
         return {
             "ports": found,
             "bridge": self._settings.bridge in links,
-            "priorities": {device: self._priorities(device) for device in trusting},
-            "trust": {device: self._trust(device) for device in trusting},
+            "priorities": {device: self._priorities(device) for device in trusted},
+            "trust": {device: self._trust(device) for device in trusted},
         }
 
-    def refuse(self, state: dict[str, Any]) -> None:
-        """Refuse ports that somebody uses, and a bridge that is there.
+    def check(self, state: dict[str, Any]) -> None:
+        """Refuse ports that are in use, and an existing bridge.
 
         Raises
         ------
         TestbedError
-            It names what is there, and what to do.
+            A port is in a bridge or has queues, or there is a bridge of this name.
         """
         bridge, where = self._settings.bridge, self._shell.name
         for device, port in state["ports"].items():
@@ -67,26 +68,24 @@ class InlineSwitch:
                 raise TestbedError(
                     f"{device} is a port of {port['master']}",
                     where,
-                    f"`ip link set dev {device} nomaster` on the board, or take another port",
+                    f"`ip link set dev {device} nomaster` on the board, or use another port",
                 )
             if port["queues"]:
                 raise TestbedError(
-                    f"{device} has queues of somebody's: {', '.join(port['queues'])}",
+                    f"{device} has configured queues: {', '.join(port['queues'])}",
                     where,
-                    f"`tc qdisc del dev {device} root` on the board, or take another port",
+                    f"`tc qdisc del dev {device} root` on the board, or use another port",
                 )
         if state["bridge"]:
-            raise TestbedError(
-                f"there is a device {bridge} already", where, "Name another `bridge`"
-            )
+            raise TestbedError(f"device {bridge} already exists", where, "Set another `bridge`")
 
     def prepare(self) -> None:
-        """Let the board forward between its three ports, by the priority in the tag."""
+        """Configure forwarding between the three ports, by the priority in the tag."""
         bridge, vlan = self._settings.bridge, str(self._settings.vlan)
         kind = ["type", "bridge", "vlan_filtering", "1", "mcast_snooping", "0"]
         commands = [
             ["ip", "link", "add", "name", bridge, *kind],
-            # Nothing of the kernel's own among the traffic.
+            # No IPv6 traffic of the kernel.
             ["ip", "link", "set", "dev", bridge, "addrgenmode", "none"],
         ]
         for device in self.devices.values():
@@ -97,21 +96,21 @@ class InlineSwitch:
                 ["bridge", "vlan", "add", "dev", device, "vid", vlan],
                 [*link, "up"],
             ]
-        commands += [_trusting(self.devices[role], ["pcp"]) for role in _TRUSTING]
+        commands += [_trust_command(self.devices[role], ["pcp"]) for role in _TRUSTED]
         self._shell.change_all([*commands, ["ip", "link", "set", "dev", bridge, "up"]])
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Bring everything back; what is as it was is left alone."""
+        """Restore a saved state, changing only what differs."""
         now, commands = self.save(), []
         for device, port in state["ports"].items():
             if now["ports"][device]["queues"] and not port["queues"]:
                 commands.append(["tc", "qdisc", "del", "dev", device, "root"])
-        # Its ports leave it, and their VLANs with it.
+        # Its ports and their VLANs go with it.
         if now["bridge"] and not state["bridge"]:
             commands.append(["ip", "link", "del", "dev", self._settings.bridge])
         for device, trust in state["trust"].items():
             if now["trust"][device] != trust:
-                commands.append(_trusting(device, trust))
+                commands.append(_trust_command(device, trust))
         for device, mapped in state["priorities"].items():
             if now["priorities"][device] != mapped:
                 commands.append(["dcb", "app", "flush", "dev", device, "pcp-prio"])
@@ -120,21 +119,21 @@ class InlineSwitch:
         for device, port in state["ports"].items():
             commands += ports.link_commands(device, now["ports"][device], port)
         self._shell.change_all(commands)
-        # Of linuxptp's, which a kill leaves.
+        # linuxptp's files, which a kill leaves.
         programs.remove(self._shell)
 
     def _priorities(self, device: str) -> list[str]:
-        """Return the priority of each PCP, in the words of dcb-app(8)."""
-        return self._said("app", device, "pcp-prio")
+        """Return the priority of each PCP, see dcb-app(8)."""
+        return self._show("app", device, "pcp-prio")
 
     def _trust(self, device: str) -> list[str]:
-        """Return what a frame's priority is read from, in the words of dcb-apptrust(8)."""
-        return self._said("apptrust", device, "order")
+        """Return where a frame's priority is read from, see dcb-apptrust(8)."""
+        return self._show("apptrust", device, "order")
 
-    def _said(self, of: str, device: str, parameter: str) -> list[str]:
-        printed = self._shell.read(["dcb", of, "show", "dev", device, parameter])
-        return [word for word in printed.split() if word.rstrip(":") != parameter]
+    def _show(self, of: str, device: str, parameter: str) -> list[str]:
+        output = self._shell.read(["dcb", of, "show", "dev", device, parameter])
+        return [word for word in output.split() if word.rstrip(":") != parameter]
 
 
-def _trusting(device: str, selectors: list[str]) -> list[str]:
+def _trust_command(device: str, selectors: list[str]) -> list[str]:
     return ["dcb", "apptrust", "set", "dev", device, "order", *selectors]

@@ -1,12 +1,12 @@
-"""A Linux PC as FRER switch: our data plane on its ports."""
+"""A Linux PC as FRER switch: our data plane in eBPF on its ports."""
 
 from tsnrepro.config import Configuration, FrerSettings
-from tsnrepro.testbeds.rack.linux_switch import Computer
-from tsnrepro.tools import frerctl, kernel
+from tsnrepro.testbeds.rack.switch import LinuxSwitch
+from tsnrepro.tools import frerctl, host_counters
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 
 
-class EbpfDriver(Computer):
+class EbpfDriver(LinuxSwitch):
     """See :class:`tsnrepro.testbeds.rack.switch.SwitchDriver`."""
 
     def prepare(self) -> None:
@@ -19,21 +19,21 @@ class EbpfDriver(Computer):
     def configure(
         self, configuration: Configuration, frer: FrerSettings, stream: StreamFilter
     ) -> None:
-        """Set FRER or control for all traffic, and the stream that counts."""
+        """Set FRER or control for all traffic, and the stream to count."""
         port = self._host_port
         self._shell.change(frerctl.configure(self._program, port, configuration, frer, stream))
 
     def configure_streams(self, frer: FrerSettings, streams: list[SwitchStream]) -> None:
-        """Tell several streams apart."""
+        """Set several streams, each with sequence numbers of its own."""
         port = self._host_port
         self._shell.change(frerctl.configure_streams(self._program, port, frer, streams))
 
-    def start_afresh(self, frer: FrerSettings) -> None:
+    def reset_recovery(self, frer: FrerSettings) -> None:
         """Reset the recovery functions."""
         del frer
         self._shell.change(frerctl.reset(self._program, self._host_port))
 
     def counters(self) -> str:
         """Return frerctl's counters and the kernel's."""
-        printed = self._shell.read(kernel.snapshot(self._program, self._host_port))
-        return self._names.in_topology(printed)
+        output = self._shell.read(host_counters.snapshot(self._program, self._host_port))
+        return self._aliases.rename_in_json(output)

@@ -1,8 +1,8 @@
-"""Faults of a rack, each with the times on the talker's clock between which it took effect.
+"""Fault injection on a rack, dated by the talker's clock.
 
-The hosts of a rack have clocks of their own. The talker's, which also dates the datagrams, is read
-over SSH before and after each command: what happened between lies between, however far apart the
-clocks of talker and switch are.
+The hosts of a rack have separate clocks. The talker's, which also dates the datagrams, is read over
+SSH before and after each command: a fault takes effect between the two readings, whatever the
+offset of the switch's clock.
 """
 
 import time
@@ -14,17 +14,16 @@ from tsnrepro.common.topology import SWITCHES, TALKER
 from tsnrepro.config.frer import LatentSettings
 from tsnrepro.config.rack import RackSettings
 from tsnrepro.native import streams
-from tsnrepro.testbeds.clocks import read_clocks
 from tsnrepro.testbeds.faults import Event, Faults, LatentDetection
-from tsnrepro.testbeds.host import RemoteHost
+from tsnrepro.testbeds.hosts.clocks import read_clocks
+from tsnrepro.testbeds.hosts.host import COMMAND_SECONDS, RemoteHost
 
-_COMMAND_SECONDS = 20
-# Copper agrees on a speed in two to four seconds.
-_LINK_SECONDS, _LOOK_SECONDS = 15, 0.05
+# Copper negotiates a speed in two to four seconds.
+_LINK_SECONDS, _POLL_SECONDS = 15, 0.05
 
 
 class RackFaults(Faults):
-    """What may go wrong on a rack: links anywhere, and what our data plane does where it runs."""
+    """Faults of all links, and of the switches that run our data plane."""
 
     def __init__(
         self, hosts: Mapping[str, RemoteHost], settings: RackSettings, program: str
@@ -35,12 +34,12 @@ class RackFaults(Faults):
         )
 
     def repair(self, path: int) -> Event:
-        """Take a member path's link up again, and wait until both its ends are.
+        """Set a member path's link up, and wait for the carrier at both ends.
 
         Raises
         ------
         TestbedError
-            It does not come up.
+            There is no carrier in time.
         """
         event = super().repair(path)
         end = time.monotonic() + _LINK_SECONDS
@@ -50,15 +49,15 @@ class RackFaults(Faults):
                     f"the link of member path {path} is not up {_LINK_SECONDS} s after it was set "
                     "up",
                     " and ".join(SWITCHES),
-                    "Look at `ip link` and `ethtool` of the ports at both its ends",
+                    "Check `ip link` and `ethtool` of the ports at both ends",
                 )
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         return replace(event, after_ns=self._now_ns(TALKER))
 
     def _has_carrier(self, switch: str, path: int) -> bool:
         argv = ["cat", f"/sys/class/net/{self._port(path)}/carrier"]
-        done = self._hosts[switch].run(argv, deadline_s=_COMMAND_SECONDS)
-        return done.exit_status == 0 and done.stdout.strip() == "1"
+        completed = self._hosts[switch].run(argv, deadline_s=COMMAND_SECONDS)
+        return completed.exit_status == 0 and completed.stdout.strip() == "1"
 
     def start_latent(
         self,
@@ -67,18 +66,18 @@ class RackFaults(Faults):
         deadline_s: float,
         switch: str = SWITCHES[1],
     ) -> LatentDetection:
-        """Start latent error detection; its alarms come on the talker's clock.
+        """Start latent error detection; its alarms are dated by the talker's clock.
 
-        To within the time that reading a clock over SSH takes, some milliseconds.
+        To within the time of reading a clock over SSH, some milliseconds.
         """
-        before, there, after = (self._now_ns(host) for host in (TALKER, switch, TALKER))
+        before, switch_ns, after = (self._now_ns(host) for host in (TALKER, switch, TALKER))
         detection = super().start_latent(latent, switch=switch, deadline_s=deadline_s)
-        detection.ahead_ns = there - (before + after) // 2
+        detection.ahead_ns = switch_ns - (before + after) // 2
         return detection
 
     def _timed(self, fault: str, host: str, command: list[str]) -> Event:
         before = self._now_ns(TALKER)
-        self._hosts[host].run(command, deadline_s=_COMMAND_SECONDS).check()
+        self._hosts[host].run(command, deadline_s=COMMAND_SECONDS).check()
         return Event(fault, host, tuple(command), before, self._now_ns(TALKER))
 
     def _now_ns(self, host: str) -> int:

@@ -1,14 +1,14 @@
 """A Microchip LAN966x board as FRER switch, through the Linux shell of Microchip's BSP.
 
-Every frame from the host port goes out over the member ports, numbered and tagged as FRER or, as
-control, untagged over the first. What comes from a member port goes through recovery to the host
-port. Rules of the chip's first classifier (VCAP IS1) put each frame into an ingress flow (ISDX) by
-its port and by whether it is of the stream that is measured: so the stream has sequence numbers,
-recovery functions and counters of its own.
+Frames from the host port are sent over the member ports: with FRER sequenced and tagged, as control
+untagged over the first. Frames from a member port pass through recovery to the host port. Rules of
+the chip's first classifier (VCAP IS1) assign each frame to an ingress flow (ISDX) by its port and
+by whether it belongs to the measured stream, which so has sequence numbers, recovery functions and
+counters of its own.
 
-Sources: Microchip's BSP documentation 2025.12 (pages FRER and VCAP tool) and the sources of its
-qos-utils. Their tool ``frer`` may end with status 0 after a failure, so what it prints is looked
-at, and what it was told is read back.
+Sources: Microchip's BSP documentation 2025.12 (pages FRER and VCAP tool) and the source code of its
+qos-utils. Their tool ``frer`` may exit with status 0 after a failure, so its output is checked and
+its settings are read back.
 """
 
 import json
@@ -23,31 +23,30 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import HOST_PORT, member_names
 from tsnrepro.config import Configuration, FrerSettings
 from tsnrepro.config.rack import Lan966xSwitch
-from tsnrepro.testbeds.rack import ports
-from tsnrepro.testbeds.rack.host import RackHost
-from tsnrepro.testbeds.rack.shell import Shell
-from tsnrepro.testbeds.rack.switch_counters import merge_kernel_counters
-from tsnrepro.testbeds.rack.switch_counters import station as counted
+from tsnrepro.testbeds.hosts import ports
+from tsnrepro.testbeds.hosts.aliases import AliasedHost
+from tsnrepro.testbeds.hosts.shell import Shell
+from tsnrepro.testbeds.rack.switch import merge_kernel_counters, stream_frames
 from tsnrepro.tools.frerctl import StreamFilter
 
-# Member streams that were allocated here: the chip's tool cannot list them, and a board that is
-# restarted forgets them together with this file.
+# The member streams that a campaign has allocated: the chip's tool cannot list them, and a reboot
+# of the board removes them and this file.
 _MEMBER_STREAMS = "/run/tsnrepro-member-streams"
 _ALLOCATE = f'id=$(frer msa "$1") && echo "$2 $id" >>{_MEMBER_STREAMS} && echo "$id"'
 _ALLOCATED = f"cat {_MEMBER_STREAMS} 2>/dev/null || true"
-# Whoever freed them may have been killed halfway: what is no member stream any more is freed.
+# A member stream that no longer exists counts as freed, since freeing may have been interrupted.
 _FREE = (
-    'frer ms "$1" "$2" --enable 0 --cs_id 0; said=$(frer msf "$2" 2>&1)'
-    ' || case $said in *"Invalid input"*) ;; *) echo "$said"; exit 1 ;; esac'
+    'frer ms "$1" "$2" --enable 0 --cs_id 0; output=$(frer msf "$2" 2>&1)'
+    ' || case $output in *"Invalid input"*) ;; *) echo "$output"; exit 1 ;; esac'
     f'; sed -i "/ $2\\$/d" {_MEMBER_STREAMS}'
 )
 
-# Rules of ours in the classifier: ten a port from here on. A lower priority is looked at first.
+# Our rules in the classifier: ten numbers per port. A lower priority is matched first.
 _FIRST_RULE = 7100
 _PRIORITIES = {"stream": 10, "ipv4": 20, "rest": 30}
 _EVERY_PORT_BIT = "0x1ff"
 _PROTOCOLS = {"udp": 17, "tcp": 6}
-# Compound streams, by the same names.
+# Compound streams by traffic.
 _COMPOUND = {"stream": 0, "others": 1}
 
 _COUNTERS = {
@@ -69,7 +68,7 @@ _LATENESS_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class _Flow:
-    """An ingress flow: where its frames come from and whether they are the measured stream's."""
+    """An ingress flow: the port of its frames, and whether they are the measured stream's."""
 
     port: str
     number: int
@@ -92,12 +91,12 @@ class Lan966xDriver:
         self._names = [HOST_PORT, *member_names(len(settings.member_ports))]
         self.devices = {name: port.device for name, port in zip(self._names, listed, strict=True)}
         self._chip_ports = {n: p.chip_port for n, p in zip(self._names, listed, strict=True)}
-        self._rack_names = RackHost(shell.host, self.devices, {})
+        self._aliases = AliasedHost(shell.host, self.devices, {})
         self._configured: tuple[Configuration, FrerSettings, StreamFilter] | None = None
-        # By flow, as allocated in this campaign.
+        # Of this campaign, by flow.
         self._member_streams: dict[int, str] = {}
-        # Commands to come, in one session, and what settings they must have led to.
-        self._commands: list[list[str]] = []
+        # Pending commands, and the settings that they must result in.
+        self._pending: list[list[str]] = []
         self._expected: dict[tuple[str, ...], dict[str, str]] = {}
 
     @property
@@ -115,7 +114,7 @@ class Lan966xDriver:
     # --- state ------------------------------------------------------------
 
     def save(self) -> dict[str, Any]:
-        """Return bridge, VLANs, links, flows and compound streams as they are."""
+        """Return the state of bridge, VLANs, links, flows and compound streams."""
         links = ports.links(self._shell)
         for device in self.devices.values():
             if device not in links:
@@ -124,28 +123,28 @@ class Lan966xDriver:
         vlan = str(self._settings.vlan)
         flows, compound = [str(f.isdx) for f in self._flows], [str(c) for c in _COMPOUND.values()]
         kinds = [("iflow", i) for i in flows] + [("cs", c) for c in compound] + [("vlan", vlan)]
-        told = self._frer_all(kinds)
+        settings = self._frer_all(kinds)
         return {
             "ports": {device: _port(links[device]) for device in self.devices.values()},
             "bridge": bridge and {"up": "UP" in bridge["flags"], "filtering": _filtering(bridge)},
             "vlans": self._vlans(),
-            "flooding": told["vlan", vlan],
-            "flows": {i: told["iflow", i] for i in flows},
-            "compound": {c: told["cs", c] for c in compound},
+            "flooding": settings["vlan", vlan],
+            "flows": {i: settings["iflow", i] for i in flows},
+            "compound": {c: settings["cs", c] for c in compound},
             "rules": self._present_rules(),
         }
 
-    def refuse(self, state: dict[str, Any]) -> None:
-        """Refuse a board whose classifier has rules under our numbers."""
+    def check(self, state: dict[str, Any]) -> None:
+        """Refuse a board whose classifier has rules with our numbers."""
         if state["rules"]:
             raise TestbedError(
-                f"the classifier has rules {', '.join(map(str, state['rules']))} already",
+                f"the classifier already has rules {', '.join(map(str, state['rules']))}",
                 self._shell.name,
-                "`tsnrepro restore` where a campaign left them, else `vcap del` on the board",
+                "`tsnrepro restore` if a campaign left them, else `vcap del` on the board",
             )
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Bring everything back; what is as it was is left alone."""
+        """Restore a saved state, changing only what differs."""
         now = self.save()
         for rule in now["rules"]:
             if rule not in state["rules"]:
@@ -158,7 +157,7 @@ class Lan966xDriver:
         self._restore_bridge(now, state)
         vlan = ["vlan", str(self._settings.vlan)]
         self._restore_frer(vlan, now["flooding"], state["flooding"])
-        self._carry_out()
+        self._run_pending()
 
     def _restore_frer(self, of: list[str], now: dict[str, str], was: dict[str, str]) -> None:
         if now != was:
@@ -172,7 +171,7 @@ class Lan966xDriver:
                 self._change(["ip", "link", "set", "dev", device, *master])
             for link in ports.link_commands(device, now["ports"][device], port):
                 self._change(link)
-        self._carry_out()
+        self._run_pending()
         vlans = self._vlans()
         for device, entries in state["vlans"].items():
             if vlans[device] != entries:
@@ -185,15 +184,15 @@ class Lan966xDriver:
             up = "up" if state["bridge"]["up"] else "down"
             self._change(["ip", "link", "set", "dev", bridge, up])
 
-    # --- what every configuration needs --------------------------------------------------------
+    # --- for all configurations ------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Make the bridge and its VLAN without flooding, and member streams at the host port."""
+        """Create the bridge, its VLAN without flooding, and the host port's member streams."""
         vlan = ["vlan", str(self._settings.vlan)]
         self._set_frer(vlan, {"flood_disable": "1", "learn_disable": "1"})
         self._prepare_bridge()
         self._prepare_ports()
-        self._carry_out()
+        self._run_pending()
         self._allocate_member_streams()
 
     def _prepare_bridge(self) -> None:
@@ -206,13 +205,13 @@ class Lan966xDriver:
         for device in self.devices.values():
             if links[device].get("master") != bridge:
                 self._change(["ip", "link", "set", "dev", device, "master", bridge])
-        self._carry_out()
+        self._run_pending()
         self._change(["ip", "link", "set", "dev", bridge, "up"])
 
     def _prepare_ports(self) -> None:
         vlan, vlans = str(self._settings.vlan), self._vlans()
         for name, device in self.devices.items():
-            # Two cables in one VLAN that floods would be a loop.
+            # Two cables in one flooding VLAN would be a loop.
             self._leave_vlans(device, [e for e in vlans[device] if str(e["vlan"]) != vlan])
             access = ["pvid", "untagged"] if name == HOST_PORT else []
             self._change(["bridge", "vlan", "add", "dev", device, "vid", vlan, *access])
@@ -242,20 +241,20 @@ class Lan966xDriver:
     # --- member streams ------------------------------------------------------------
 
     def _allocate_member_streams(self) -> None:
-        """Allocate a member stream a flow; the board itself notes which they were."""
+        """Allocate a member stream per flow, and list them in a file on the board."""
         flows = [flow for flow in self._flows if flow.port != HOST_PORT]
-        words = ["sh", "-c", _ALLOCATE, "sh", self.devices[HOST_PORT]]
-        printed = self._shell.change_all([[*words, str(flow.isdx)] for flow in flows])
-        for flow, said in zip(flows, map(str.strip, printed), strict=True):
-            if not said.isdigit() and not self._shell.dry:
+        allocate = ["sh", "-c", _ALLOCATE, "sh", self.devices[HOST_PORT]]
+        outputs = self._shell.change_all([[*allocate, str(flow.isdx)] for flow in flows])
+        for flow, output in zip(flows, map(str.strip, outputs), strict=True):
+            if not output.isdigit() and not self._shell.dry_run:
                 raise TestbedError(
-                    f"no member stream: {said or 'frer msa printed nothing'}", self._shell.name
+                    f"no member stream: {output or 'frer msa printed nothing'}", self._shell.name
                 )
-            self._member_streams[flow.isdx] = said or f"MEMBER-STREAM-{flow.isdx}"
+            self._member_streams[flow.isdx] = output or f"MEMBER-STREAM-{flow.isdx}"
 
     def _free_member_streams(self) -> None:
-        noted = self._shell.read(["sh", "-c", _ALLOCATED]).split()
-        for number in noted[1::2]:
+        allocated = self._shell.read(["sh", "-c", _ALLOCATED]).split()
+        for number in allocated[1::2]:
             self._change(["sh", "-c", _FREE, "sh", self.devices[HOST_PORT], number])
         self._change(["rm", "-f", _MEMBER_STREAMS])
 
@@ -267,7 +266,7 @@ class Lan966xDriver:
         """Set the rules to the stream and the flows to FRER or control."""
         on = configuration == "frer"
         for cs in _COMPOUND.values():
-            # Off and on again, so that it begins anew.
+            # Off and on again resets it.
             self._set_frer(["cs", str(cs)], {"enable": "0"})
             if on:
                 self._set_frer(["cs", str(cs)], _recovery(frer))
@@ -277,7 +276,7 @@ class Lan966xDriver:
                 self._set_flow(flow, on, frer)
         self._set_rules(before[2] if before else None, stream)
         self._clear_counters()
-        self._carry_out()
+        self._run_pending()
         self._configured = configuration, frer, stream
 
     def _set_flow(self, flow: _Flow, on: bool, frer: FrerSettings) -> None:
@@ -291,7 +290,7 @@ class Lan966xDriver:
         if on:
             settings = {
                 "enable": "1",
-                # Only a repeat on one path is its business; the compound function does the rest.
+                # It discards repetitions on one path only; the compound function does the rest.
                 "alg": "1",
                 "reset_time": str(frer.reset_ms),
                 "cs_id": str(_COMPOUND[flow.traffic]),
@@ -301,7 +300,7 @@ class Lan966xDriver:
         self._set_frer(of, {**recovered, "dev1": self.devices[HOST_PORT]})
 
     def _set_rules(self, before: StreamFilter | None, stream: StreamFilter) -> None:
-        """Add all rules at first, and later change those of the stream."""
+        """Add all rules the first time, later replace those of the stream."""
         if before == stream:
             return
         for number, name in enumerate(self._names):
@@ -318,7 +317,7 @@ class Lan966xDriver:
         keys = ["IF_IGR_PORT_MASK", f"0x{1 << self._chip_ports[name]:03x}", _EVERY_PORT_BIT]
         if kind == "stream":
             keys += ["L3_IP_PROTO", str(_PROTOCOLS[stream.protocol]), "0xff"]
-            # The first four bytes behind the IP header: source port, destination port.
+            # The first four bytes after the IP header: source port, destination port.
             keys += ["IP_PAYLOAD_5TUPLE", f"0x{stream.port:08x}", "0x0000ffff"]
         keyset = "VCAP_KFS_NORMAL" if kind == "rest" else "VCAP_KFS_5TUPLE_IP4"
         traffic = "stream" if kind == "stream" else "others"
@@ -328,21 +327,21 @@ class Lan966xDriver:
         return ["vcap", "add", str(rule), *place, keyset, *keys, *actions]
 
     def _clear_counters(self) -> None:
-        """Clear what counts the measured stream."""
-        self._tell_frer(["cs", str(_COMPOUND["stream"]), "--clr"])
+        """Clear the counters of the measured stream."""
+        self._frer(["cs", str(_COMPOUND["stream"]), "--clr"])
         for flow in self._stream_flows():
             member = [self.devices[HOST_PORT], self._member_streams[flow.isdx]]
-            self._tell_frer(["ms", *member, "--clr"])
+            self._frer(["ms", *member, "--clr"])
         for number in range(len(self._names)):
             self._change(["vcap", "reset", str(self._rules_of(number)["stream"])])
 
-    def start_afresh(self, frer: FrerSettings) -> None:
-        """Wait until the recovery functions have timed out: then they take any number."""
-        if not self._shell.dry:
+    def reset_recovery(self, frer: FrerSettings) -> None:
+        """Wait until the recovery functions have timed out: then they accept any number."""
+        if not self._shell.dry_run:
             sleep(frer.reset_ms / 1000 + _LATENESS_SECONDS)
 
     def set_link(self, port: str, *, up: bool) -> None:
-        """Take a port's link down or up."""
+        """Set a port's link up or down."""
         state = "up" if up else "down"
         self._shell.change(["ip", "link", "set", "dev", self.devices[port], state])
 
@@ -353,131 +352,132 @@ class Lan966xDriver:
         return {kind: _FIRST_RULE + 10 * number + n for n, kind in enumerate(_PRIORITIES)}
 
     def _present_rules(self) -> list[int]:
-        """Return which rules of our numbers there are."""
+        """Return the rules with our numbers."""
         numbers = range(len(self._names))
         rules = [*chain.from_iterable(self._rules_of(number).values() for number in numbers)]
-        ended = self._shell.ask_all([["vcap", "get", str(rule)] for rule in rules])
+        completed = self._shell.query_all([["vcap", "get", str(rule)] for rule in rules])
         return [
             rule
-            for rule, (status, printed) in zip(rules, ended, strict=True)
-            if status == 0 and _HITS.search(printed)
+            for rule, (status, output) in zip(rules, completed, strict=True)
+            if status == 0 and _HITS.search(output)
         ]
 
     # --- Microchip's tool ------------------------------------------------------------
 
     def _frer_all(self, kinds: "list[tuple[str, ...]]") -> dict[tuple[str, ...], dict[str, str]]:
-        """Return what flows, streams or VLANs are set to."""
-        ended = self._shell.ask_all([["frer", *of] for of in kinds])
+        """Return the settings of flows, streams or VLANs."""
+        completed = self._shell.query_all([["frer", *of] for of in kinds])
         found = {}
-        for of, (_, printed) in zip(kinds, ended, strict=True):
-            found[of] = dict(_FIELD.findall(printed))
-            if _FAILED.search(printed) or not found[of]:
+        for of, (_, output) in zip(kinds, completed, strict=True):
+            found[of] = dict(_FIELD.findall(output))
+            if _FAILED.search(output) or not found[of]:
                 raise TestbedError(
-                    f"frer {' '.join(of)} printed {printed.strip()[:300]!r}",
+                    f"frer {' '.join(of)} printed {output.strip()[:300]!r}",
                     self._shell.name,
-                    "Is it a LAN966x with Microchip's kernel and qos-utils?",
+                    "Use a LAN966x with Microchip's kernel and qos-utils",
                 )
         return found
 
     def _set_frer(self, of: list[str], settings: dict[str, str]) -> None:
-        """Set fields; that the switch took them is seen when all is carried out."""
-        self._tell_frer([*of, *chain.from_iterable((f"--{k}", v) for k, v in settings.items())])
+        """Set fields, which are verified when the pending commands have run."""
+        self._frer([*of, *chain.from_iterable((f"--{k}", v) for k, v in settings.items())])
         self._expected.setdefault(tuple(of), {}).update(settings)
 
-    def _tell_frer(self, words: list[str]) -> None:
-        self._change(["frer", *words])
+    def _frer(self, arguments: list[str]) -> None:
+        self._change(["frer", *arguments])
 
     def _change(self, argv: list[str]) -> None:
-        self._commands.append(argv)
+        self._pending.append(argv)
 
-    def _carry_out(self) -> None:
-        """Run the commands so far and make sure that they had their effect."""
-        commands, self._commands = self._commands, []
+    def _run_pending(self) -> None:
+        """Run the pending commands and verify their effect."""
+        commands, self._pending = self._pending, []
         expected, self._expected = self._expected, {}
-        printed = self._shell.change_all(commands)
-        for argv, said in zip(commands, printed, strict=True):
-            if argv[0] == "frer" and _FAILED.search(said):
-                text = said.strip()[:300]
+        outputs = self._shell.change_all(commands)
+        for argv, output in zip(commands, outputs, strict=True):
+            if argv[0] == "frer" and _FAILED.search(output):
+                text = output.strip()[:300]
                 raise TestbedError(f"{' '.join(argv)} failed: {text}", self._shell.name)
-        if self._shell.dry:
+        if self._shell.dry_run:
             return
-        taken = self._frer_all([*expected])
+        actual = self._frer_all([*expected])
         for of, settings in expected.items():
-            self._see_taken(of, settings, taken[of])
+            self._verify(of, settings, actual[of])
 
-    def _see_taken(
-        self, of: tuple[str, ...], settings: dict[str, str], taken: dict[str, str]
+    def _verify(
+        self, of: tuple[str, ...], settings: dict[str, str], actual: dict[str, str]
     ) -> None:
-        if wrong := {k: taken.get(k) for k, v in settings.items() if taken.get(k) != v}:
-            asked = ", ".join(f"{name} {settings[name]}" for name in wrong)
-            has = ", ".join(f"{name} {value}" for name, value in wrong.items())
+        if wrong := {k: actual.get(k) for k, v in settings.items() if actual.get(k) != v}:
+            requested = ", ".join(f"{name} {settings[name]}" for name in wrong)
+            found = ", ".join(f"{name} {value}" for name, value in wrong.items())
             raise TestbedError(
-                f"frer {' '.join(of)} was told {asked} and has {has}",
+                f"frer {' '.join(of)} was set to {requested} and has {found}",
                 self._shell.name,
-                "A value may be beyond what the chip takes: see `frer` in the testbed's file",
+                "The chip may not support a value: check `frer` in the testbed's file",
             )
 
     # --- counters ------------------------------------------------------------
 
     def counters(self) -> str:
-        """Return the chip's counters in the shape of frerctl's, and the kernel's.
+        """Return the chip's counters in the form of frerctl's, and the kernel's.
 
-        A place that the chip does not count at is null. Frames of the stream that a measuring tool
-        sends ahead of its test are left out, as frerctl does by their size.
+        A counter that the chip lacks is null. A measuring tool's handshake is excluded from the
+        stream, as frerctl does by the size of its frames.
         """
-        printed = self._read_counters()
+        outputs = self._read_counters()
         on = self._configured is not None and self._configured[0] == "frer"
-        stream = _counters(printed["frer cs"], self._shell.name)
+        stream = _counters(outputs["frer cs"], self._shell.name)
         members = [
-            _counters(printed[f"frer ms of {flow.port}"], self._shell.name)
+            _counters(outputs[f"frer ms of {flow.port}"], self._shell.name)
             for flow in self._stream_flows()
         ]
         station = {
             "replicates": 2 if on and len(self._members) > 1 else 1,
             "ports": {
                 name: {
-                    "in": counted(self._without_first(_hits(printed[f"vcap of {name}"]))),
+                    "in": stream_frames(self._without_handshake(_hits(outputs[f"vcap of {name}"]))),
                     "out": None,
                 }
                 for name in self._names
             },
             "recovery": {
-                name: self._without_first(value) if name in ("passed", "discarded") else value
+                name: self._without_handshake(value) if name in ("passed", "discarded") else value
                 for name, value in stream.items()
             },
-            "dropped": {name: _dropped(printed[f"ethtool of {name}"]) for name in self._names},
+            "dropped": {name: _dropped(outputs[f"ethtool of {name}"]) for name in self._names},
         }
-        for place, counter in _PLACES.items():
+        for reason, counter in _DISCARDED.items():
             total = stream[counter] + sum(member[counter] for member in members)
-            station[place] = counted(self._without_first(total) if place == "eliminated" else total)
-        station["printed"] = printed
-        return merge_kernel_counters(station, self._shell, self._rack_names)
+            frames = self._without_handshake(total) if reason == "eliminated" else total
+            station[reason] = stream_frames(frames)
+        station["printed"] = outputs
+        return merge_kernel_counters(station, self._shell, self._aliases)
 
     def _stream_flows(self) -> list[_Flow]:
         return [f for f in self._flows if f.port != HOST_PORT and f.traffic == "stream"]
 
     def _read_counters(self) -> dict[str, str]:
-        """Return what the tools print, by tool and port."""
+        """Return the tools' outputs, by tool and port."""
         host_port = self.devices[HOST_PORT]
-        asked = {"frer cs": ["frer", "cs", str(_COMPOUND["stream"]), "--cnt"]}
+        commands = {"frer cs": ["frer", "cs", str(_COMPOUND["stream"]), "--cnt"]}
         for flow in self._stream_flows():
             member = ["ms", host_port, self._member_streams[flow.isdx]]
-            asked[f"frer ms of {flow.port}"] = ["frer", *member, "--cnt"]
+            commands[f"frer ms of {flow.port}"] = ["frer", *member, "--cnt"]
         for number, name in enumerate(self._names):
-            asked[f"vcap of {name}"] = ["vcap", "get", str(self._rules_of(number)["stream"])]
-            asked[f"ethtool of {name}"] = ["ethtool", "-S", self.devices[name]]
-        ended = self._shell.ask_all([*asked.values()])
-        return {what: printed for what, (_, printed) in zip(asked, ended, strict=True)}
+            commands[f"vcap of {name}"] = ["vcap", "get", str(self._rules_of(number)["stream"])]
+            commands[f"ethtool of {name}"] = ["ethtool", "-S", self.devices[name]]
+        completed = self._shell.query_all([*commands.values()])
+        return {name: text for name, (_, text) in zip(commands, completed, strict=True)}
 
-    def _without_first(self, frames: int) -> int:
-        """Leave out a handshake's datagram, which frerctl would know by its size."""
+    def _without_handshake(self, frames: int) -> int:
+        """Exclude a handshake's datagram, which frerctl recognizes by its size."""
         if self._configured is None or not self._configured[2].min_payload_bytes:
             return frames
         return max(0, frames - 1)
 
 
-# Places inside the switch by the counter of the recovery functions that counts there.
-_PLACES = {"eliminated": "discarded", "rogue": "rogue", "tagless": "tagless"}
+# Reasons of discarded frames by the counters of the recovery functions.
+_DISCARDED = {"eliminated": "discarded", "rogue": "rogue", "tagless": "tagless"}
 
 
 def _recovery(frer: FrerSettings) -> dict[str, str]:
@@ -498,31 +498,31 @@ def _filtering(link: dict[str, Any]) -> int:
     return int(link.get("linkinfo", {}).get("info_data", {}).get("vlan_filtering", 0))
 
 
-def _hits(printed: str) -> int:
-    """Return how many frames a rule met; none where no stream was set yet."""
-    found = _HITS.search(printed)
+def _hits(text: str) -> int:
+    """Return the number of frames that matched a rule, 0 before a stream is set."""
+    found = _HITS.search(text)
     return int(found[1]) if found else 0
 
 
-def _dropped(printed: str) -> int:
-    """Return the frames of any kind that the chip dropped at a port."""
+def _dropped(text: str) -> int:
+    """Return the frames that the chip dropped at a port, of all traffic."""
     return sum(
         int(value)
-        for statistic, value in _STATISTIC.findall(printed)
+        for statistic, value in _STATISTIC.findall(text)
         if statistic.startswith("dr_") or "drop" in statistic
     )
 
 
-def _counters(printed: str, where: str) -> dict[str, int]:
-    """Return what a recovery function counted.
+def _counters(text: str, where: str) -> dict[str, int]:
+    """Return the counters of a recovery function.
 
     Raises
     ------
     TestbedError
         A counter is missing.
     """
-    found = {_COUNTERS[n]: int(value) for n, value in _COUNTED.findall(printed) if n in _COUNTERS}
+    found = {_COUNTERS[n]: int(value) for n, value in _COUNTED.findall(text) if n in _COUNTERS}
     if missing := set(_COUNTERS.values()) - set(found):
-        lacks = ", ".join(sorted(missing))
-        raise TestbedError(f"frer --cnt lacks {lacks}: {printed.strip()[:300]!r}", where)
+        names = ", ".join(sorted(missing))
+        raise TestbedError(f"frer --cnt prints no {names}: {text.strip()[:300]!r}", where)
     return found

@@ -1,80 +1,96 @@
-"""What a rack's switches have in common, whatever they are made of."""
+"""FRER switches of a rack: their drivers' protocol, and the ports of a Linux PC as switch."""
 
+import json
 from typing import Any, Protocol
 
+from tsnrepro.common.topology import HOST_PORT, member_names
 from tsnrepro.config import Configuration, FrerSettings
-from tsnrepro.config.rack import EbpfSwitch, KernelSwitch, Lan966xSwitch
-from tsnrepro.testbeds.rack.ebpf import EbpfDriver
-from tsnrepro.testbeds.rack.lan966x import Lan966xDriver
-from tsnrepro.testbeds.rack.shell import Shell
-from tsnrepro.testbeds.rack.traffic_control import KernelDriver
+from tsnrepro.config.rack import ComputerSwitch
+from tsnrepro.testbeds.hosts import ports
+from tsnrepro.testbeds.hosts.aliases import AliasedHost
+from tsnrepro.testbeds.hosts.remote import HostDriver
+from tsnrepro.testbeds.hosts.shell import Shell
+from tsnrepro.tools import host_counters
 from tsnrepro.tools.frerctl import StreamFilter
 
-State = dict[str, Any]
 
-
-class SwitchDriver(Protocol):
-    """Commands for one switch; all raise TestbedError where the switch refuses one."""
+class SwitchDriver(HostDriver, Protocol):
+    """Configures a switch; all methods raise TestbedError if the switch refuses a command."""
 
     needs_programs: bool
-    """Whether our programs have to be on the switch."""
-
-    @property
-    def devices(self) -> dict[str, str]:
-        """The switch's network devices by their names in the topology."""
-        ...
-
-    def save(self) -> State:
-        """Return the state of all that the other methods change, as JSON can hold it."""
-        ...
-
-    def refuse(self, state: State) -> None:
-        """Refuse a switch, by its saved state, on which a campaign would destroy something."""
-        ...
-
-    def prepare(self) -> None:
-        """Make what every configuration needs."""
-        ...
+    """Whether the switch runs our programs."""
 
     def configure(
         self, configuration: Configuration, frer: FrerSettings, stream: StreamFilter
     ) -> None:
-        """Treat all traffic by FRER or as control, and count ``stream``."""
+        """Set the switch to FRER or control for all traffic, and count ``stream``."""
         ...
 
-    def start_afresh(self, frer: FrerSettings) -> None:
-        """Let recovery take any number next, once old frames are off the paths."""
+    def reset_recovery(self, frer: FrerSettings) -> None:
+        """Let recovery accept any sequence number next, once old frames are off the paths."""
         ...
 
     def counters(self) -> str:
-        """Return all counters, as :func:`tsnrepro.tools.counters.read_host` reads them."""
+        """Return all counters, see :func:`tsnrepro.tools.host_counters.read_host`."""
         ...
 
     def set_link(self, port: str, *, up: bool) -> None:
-        """Take a port's link down or up."""
-        ...
-
-    def restore(self, state: State) -> None:
-        """Bring back a state that :meth:`save` returned, from whatever state the switch is in."""
+        """Set a port's link up or down."""
         ...
 
 
-def driver_of(
-    shell: Shell, settings: EbpfSwitch | KernelSwitch | Lan966xSwitch, frerctl: str
-) -> SwitchDriver:
-    """Return the driver of a switch.
+class LinuxSwitch:
+    """The ports of a Linux PC as switch; see :class:`SwitchDriver`."""
 
-    Parameters
-    ----------
-    shell
-        Commands on the switch.
-    settings
-        Its section of the testbed's file.
-    frerctl
-        Path of frerctl on the switch, for those that our programs run on.
+    needs_programs = True
+
+    def __init__(self, shell: Shell, settings: ComputerSwitch, program: str) -> None:
+        self._shell, self._program = shell, program
+        self._members = settings.member_ports
+        names = (HOST_PORT, *member_names(len(self._members)))
+        devices = (settings.host_port, *self._members)
+        self.devices = dict(zip(names, devices, strict=True))
+        self._aliases = AliasedHost(shell.host, self.devices, {})
+
+    @property
+    def _host_port(self) -> str:
+        return self.devices[HOST_PORT]
+
+    def save(self) -> dict[str, Any]:
+        """Return the state of all ports."""
+        return {device: ports.save(self._shell, device) for device in self.devices.values()}
+
+    def check(self, state: dict[str, Any]) -> None:
+        """Refuse ports that already have programs or filters attached."""
+        for device, port in state.items():
+            ports.check_filters(self._shell, device, port)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore the ports, which removes attached programs and rules."""
+        for device, port in state.items():
+            ports.restore(self._shell, device, port)
+
+    def _prepare_ports(self) -> None:
+        for device in self.devices.values():
+            mtu = ports.MEMBER_MTU if device in self._members else None
+            ports.prepare(self._shell, device, mtu, silent=True)
+
+    def set_link(self, port: str, *, up: bool) -> None:
+        """Set a port's link up or down."""
+        state = "up" if up else "down"
+        self._shell.change(["ip", "link", "set", "dev", self.devices[port], state])
+
+
+def stream_frames(frames: int) -> dict[str, int]:
+    """Return a count of the stream's frames in the form of frerctl's; bytes are not counted."""
+    return {"frames": frames, "bytes": 0, "stream_frames": frames, "stream_fragments": 0}
+
+
+def merge_kernel_counters(counters: dict[str, Any], shell: Shell, aliases: AliasedHost) -> str:
+    """Return a switch's counters with its kernel's, as frerctl's switches print them.
+
+    ``aliases`` has the names in the topology of the devices in the kernel's counters.
     """
-    if isinstance(settings, Lan966xSwitch):
-        return Lan966xDriver(shell, settings)
-    if isinstance(settings, KernelSwitch):
-        return KernelDriver(shell, settings, frerctl)
-    return EbpfDriver(shell, settings, frerctl)
+    # The snapshot begins with an empty object in place of the switch's counters.
+    kernel = shell.read(host_counters.snapshot("", "")).split(host_counters.SEPARATOR, 1)[1]
+    return f"{json.dumps(counters)}\n{host_counters.SEPARATOR}{aliases.rename_in_json(kernel)}"

@@ -1,4 +1,4 @@
-"""The testbed of kind ``rack``: a talker, two FRER switches and a listener in a rack."""
+"""The rack testbed: a talker, two FRER switches and a listener, reached over SSH."""
 
 import time
 from collections.abc import Sequence
@@ -8,62 +8,62 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError
-from tsnrepro.common.topology import HOSTS, LISTENER, SWITCHES, TALKER, member_names
+from tsnrepro.common.topology import HOSTS, LISTENER, STATIONS, SWITCHES, TALKER, member_names
 from tsnrepro.config import Configuration, RackSettings
 from tsnrepro.config.ptp import PtpSettings
+from tsnrepro.config.rack import EbpfSwitch, KernelSwitch, Lan966xSwitch
 from tsnrepro.native import frer, streams
-from tsnrepro.testbeds import facts
-from tsnrepro.testbeds.clocks import ClockSync, ClockSyncFailure, check_clocks, read_clocks
 from tsnrepro.testbeds.faults import Faults
+from tsnrepro.testbeds.hosts import facts, programs
+from tsnrepro.testbeds.hosts.aliases import AliasedHost
+from tsnrepro.testbeds.hosts.clock_sync import ClockSynchronizer
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure, check_clocks, read_clocks
+from tsnrepro.testbeds.hosts.remote import RemoteHosts, connect, in_parallel, wait_for_links
+from tsnrepro.testbeds.hosts.rollback import Journal, LeasedHosts, roll_back
+from tsnrepro.testbeds.hosts.shell import CommandSink, Shell
 from tsnrepro.testbeds.protocol import HostTestbed
-from tsnrepro.testbeds.rack import programs
-from tsnrepro.testbeds.rack.access import connect
-from tsnrepro.testbeds.rack.carrier import wait_for_links
-from tsnrepro.testbeds.rack.connections import Connected, everywhere
 from tsnrepro.testbeds.rack.ebpf import EbpfDriver
-from tsnrepro.testbeds.rack.end_station import Station
 from tsnrepro.testbeds.rack.faults import RackFaults
-from tsnrepro.testbeds.rack.host import RackHost, facts_by_role
-from tsnrepro.testbeds.rack.host_lease import HostLease, rollback
-from tsnrepro.testbeds.rack.journal import Journal
-from tsnrepro.testbeds.rack.shell import CommandSink
-from tsnrepro.testbeds.rack.switch import SwitchDriver, driver_of
-from tsnrepro.testbeds.rack.time_service import ClockKeeper
-from tsnrepro.tools.counters import Snapshot, read_host
+from tsnrepro.testbeds.rack.lan966x import Lan966xDriver
+from tsnrepro.testbeds.rack.station import StationDriver
+from tsnrepro.testbeds.rack.switch import SwitchDriver
+from tsnrepro.testbeds.rack.traffic_control import KernelDriver
 from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
+from tsnrepro.tools.host_counters import read_host
+from tsnrepro.tools.snapshot import Snapshot
 
-_STATIONS = (TALKER, LISTENER)
-# What is in a switch's buffers or on its way to a program when a test has ended.
+# How long a frame may stay in a switch's buffers, or on its way to a program.
 _LATENESS_SECONDS = 0.1
-# Other traffic than a trial's never goes on for so many.
-_MOST_READINGS = 20
+# More than other traffic ever lasts.
+_MAX_READINGS = 20
 
 
-class Rack(Connected):
-    """The hosts of a rack, connected: what is set up on each, and undone.
+class RackHosts(RemoteHosts):
+    """The connected hosts of a rack.
 
     Parameters
     ----------
     settings
-        Of the testbed.
+        Settings of the testbed.
     stack
         Closes the connections.
-    tell
-        Where changes are told instead of made, see :class:`Shell`.
+    sink
+        Receives the commands that change hosts, for a dry run.
     """
 
     def __init__(
-        self, settings: RackSettings, stack: ExitStack, tell: CommandSink | None = None
+        self, settings: RackSettings, stack: ExitStack, sink: CommandSink | None = None
     ) -> None:
-        super().__init__(connect(settings, HOSTS, stack), tell)
+        super().__init__(connect(settings, HOSTS, stack), sink)
         self.settings = settings
         program, hosts = programs.frerctl(), settings.hosts
         self.switches: dict[str, SwitchDriver] = {
-            name: driver_of(self.shells[name], getattr(hosts, name), program) for name in SWITCHES
+            name: _switch_driver(self.shells[name], getattr(hosts, name), program)
+            for name in SWITCHES
         }
         self.stations = {
-            TALKER: Station(self.shells[TALKER], hosts.talker, hosts.listener.ipv4, program),
-            LISTENER: Station(
+            TALKER: StationDriver(self.shells[TALKER], hosts.talker, hosts.listener.ipv4, program),
+            LISTENER: StationDriver(
                 self.shells[LISTENER],
                 hosts.listener,
                 hosts.talker.ipv4,
@@ -73,27 +73,27 @@ class Rack(Connected):
         }
 
     @property
-    def parts(self) -> dict[str, SwitchDriver | Station]:
-        """Every host's driver, by role."""
+    def drivers(self) -> dict[str, SwitchDriver | StationDriver]:
+        """Driver of each host, by role."""
         return {**self.switches, **self.stations}
 
     @property
-    def with_programs(self) -> list[str]:
-        """The hosts that our programs are needed on."""
-        return [*_STATIONS, *(n for n, driver in self.switches.items() if driver.needs_programs)]
+    def program_hosts(self) -> list[str]:
+        """The hosts that run our programs."""
+        return [*STATIONS, *(n for n, driver in self.switches.items() if driver.needs_programs)]
 
     def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
         """Set both switches and every station to one stream."""
         frer = self.settings.frer
 
-        def on(role: str) -> None:
+        def configure(role: str) -> None:
             if role in self.switches:
                 self.switches[role].configure(configuration, frer, stream)
             else:
                 self.stations[role].count(configuration, frer, stream)
 
-        everywhere(on, HOSTS)
-        self._start_afresh()
+        in_parallel(configure, HOSTS)
+        self._reset_recovery()
 
     def configure_streams(self, streams: list[SwitchStream]) -> None:
         """Set both switches and every station to several streams.
@@ -101,56 +101,67 @@ class Rack(Connected):
         Raises
         ------
         TestbedError
-            A switch cannot tell streams apart.
+            A switch does not support several streams.
         """
         frer = self.settings.frer
 
-        def on(role: str) -> None:
-            driver = self.parts[role]
-            if isinstance(driver, Station):
+        def configure(role: str) -> None:
+            driver = self.drivers[role]
+            if isinstance(driver, StationDriver):
                 driver.count_streams(frer, streams)
             elif isinstance(driver, EbpfDriver):
                 driver.configure_streams(frer, streams)
             else:
                 raise TestbedError(
-                    "several streams at once are not supported on this switch's driver",
+                    "the switch's driver does not support several streams",
                     role,
-                    "Switches of driver ebpf tell streams apart",
+                    "Use switches of driver ebpf",
                 )
 
-        everywhere(on, HOSTS)
-        self._start_afresh()
+        in_parallel(configure, HOSTS)
+        self._reset_recovery()
 
-    def _start_afresh(self) -> None:
-        """Start recovery afresh once what was numbered before is off the paths."""
-        time.sleep(0 if self.shells[TALKER].dry else _LATENESS_SECONDS)
-        everywhere(lambda role: self.switches[role].start_afresh(self.settings.frer), SWITCHES)
+    def _reset_recovery(self) -> None:
+        """Reset recovery once frames with old sequence numbers are off the paths."""
+        time.sleep(0 if self.shells[TALKER].dry_run else _LATENESS_SECONDS)
+        in_parallel(lambda role: self.switches[role].reset_recovery(self.settings.frer), SWITCHES)
 
 
-class HardwareTestbed:
-    """A rack that measures, up from ``with`` to its end; its hosts are then as they were before.
+def _switch_driver(
+    shell: Shell, settings: EbpfSwitch | KernelSwitch | Lan966xSwitch, frerctl: str
+) -> SwitchDriver:
+    """Return the driver of a switch; ``frerctl`` is that program's path on it."""
+    if isinstance(settings, Lan966xSwitch):
+        return Lan966xDriver(shell, settings)
+    if isinstance(settings, KernelSwitch):
+        return KernelDriver(shell, settings, frerctl)
+    return EbpfDriver(shell, settings, frerctl)
 
-    What a campaign that was killed has left is put back first.
+
+class RackTestbed:
+    """The rack testbed, leased and configured for a ``with`` block and restored at its end.
+
+    The state that a killed campaign left is rolled back first.
 
     Parameters
     ----------
     settings
-        Of the testbed.
+        Settings of the testbed.
     name
-        Its name, for the journal.
+        Name of the testbed, for the journal.
     purpose
-        What for, as others are told who want the rack meanwhile.
+        Purpose of the campaign, for others who find the rack leased.
     journals
         Folder of the journal; by default that of the repository.
 
     Raises
     ------
     TestbedError
-        A host cannot be reached or set up, or somebody else has reserved the rack.
+        A host cannot be reached or configured, or the rack is leased by another.
     """
 
     kind = "rack"
-    machines = _STATIONS
+    machines = STATIONS
     max_parallel = 1
     faults: Faults
 
@@ -163,43 +174,43 @@ class HardwareTestbed:
     ) -> None:
         self.settings = settings
         journal = Journal(name, journals)
-        self._held = HostLease(
+        self._lease = LeasedHosts(
             *(settings, journal, purpose),
-            connect=partial(Rack, settings),
+            connect=partial(RackHosts, settings),
             rollback=partial(restore, name, journal),
         )
         self._stack = ExitStack()
-        self.hosts: dict[str, RackHost] = {}
+        self.hosts: dict[str, AliasedHost] = {}
 
-    def __enter__(self) -> "HardwareTestbed":
+    def __enter__(self) -> "RackTestbed":
         with ExitStack() as stack:
-            self._rack = stack.enter_context(self._held)
+            self._rack = stack.enter_context(self._lease)
             self._rack.prepare()
-            devices = {role: part.devices for role, part in self._rack.parts.items()}
+            devices = {role: driver.devices for role, driver in self._rack.drivers.items()}
             wait_for_links(self._rack.shells, devices)
             self._stack = stack.pop_all()
         on_host = programs.on_host()
-        for role, driver in self._rack.parts.items():
-            self.hosts[role] = RackHost(self._rack.connections[role], driver.devices, on_host)
-        self._clocks = self._clock_keeper()
+        for role, driver in self._rack.drivers.items():
+            self.hosts[role] = AliasedHost(self._rack.connections[role], driver.devices, on_host)
+        self._clocks = self._clock_synchronizer()
         self.faults = RackFaults(self.hosts, self.settings, str(frer.frerctl()))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def _clock_keeper(self) -> ClockKeeper | None:
+    def _clock_synchronizer(self) -> ClockSynchronizer | None:
         ptp = self.settings.ptp
         if ptp is None:
             return None
-        # Without the names of the topology, one of which their cards may happen to have.
+        # Without aliases: a card of linuxptp may have a name that the topology uses.
         on_host = programs.on_host()
-        hosts = {role: RackHost(self._rack.connections[role], {}, on_host) for role in _STATIONS}
-        cards = {role: [getattr(ptp.interfaces, role)] for role in _STATIONS}
+        hosts = {role: AliasedHost(self._rack.connections[role], {}, on_host) for role in STATIONS}
+        cards = {role: [getattr(ptp.interfaces, role)] for role in STATIONS}
         program = str(streams.listener())
-        return ClockKeeper(hosts, cards, program, ptp, self.settings.stamping)
+        return ClockSynchronizer(hosts, cards, program, ptp, self.settings.stamping)
 
-    # --- what experiments use ------------------------------------------------------------
+    # --- for experiments -----------------------------------------------------------------
 
     def member_ports(self) -> list[str]:
         """Return the names of a switch's member ports; both switches use the same."""
@@ -207,7 +218,7 @@ class HardwareTestbed:
 
     @property
     def concealed(self) -> dict[str, str] | None:
-        """What stands in records for the addresses of the measured network."""
+        """Replacements in records of the addresses of the measured network."""
         return self.settings.concealed
 
     def address(self, name: str) -> str:
@@ -216,32 +227,32 @@ class HardwareTestbed:
 
     def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
         """Set both switches to ``frer`` or ``control`` and every station to count ``stream``."""
-        self._held.renew()
+        self._lease.renew()
         self._rack.configure(configuration, stream)
 
     def configure_streams(self, streams: list[SwitchStream]) -> None:
-        """Set both switches and every station to tell several streams apart."""
-        self._held.renew()
+        """Set both switches and every station to distinguish several streams."""
+        self._lease.renew()
         self._rack.configure_streams(streams)
         self.pin_neighbours()
 
     def set_member_link(self, port: str, *, up: bool) -> None:
-        """Take a member path's link down, or up again, at the first switch."""
+        """Set a member path's link up or down at the first switch."""
         self._rack.switches[SWITCHES[0]].set_link(port, up=up)
 
-    def leave_as_it_is(self) -> None:
-        """Let the rack stay set up, and reserved, when this ends; the journal remembers it."""
-        self._held.leave_as_they_are()
+    def keep_configured(self) -> None:
+        """Leave the rack configured and leased at the end; the journal keeps its state."""
+        self._lease.keep_configured()
 
     def pin_neighbours(self) -> None:
-        """Let talker and listener keep each other's MAC address without asking for it again."""
+        """Give talker and listener static neighbour entries of each other."""
         stations = self._rack.stations
         stations[TALKER].pin(stations[LISTENER].mac())
         stations[LISTENER].pin(stations[TALKER].mac())
 
     @property
     def transit_seconds(self) -> float:
-        """The longest that a frame may be on its way."""
+        """The longest time of a frame in transit."""
         return _LATENESS_SECONDS
 
     def snapshot(self) -> Snapshot:
@@ -250,43 +261,43 @@ class HardwareTestbed:
         def read(role: str) -> str:
             if role in self._rack.switches:
                 return self._rack.switches[role].counters()
-            return self.hosts[role].in_topology(self._rack.stations[role].counters())
+            return self.hosts[role].rename_in_json(self._rack.stations[role].counters())
 
-        raw = everywhere(read, HOSTS)
+        raw = in_parallel(read, HOSTS)
         counted = {role: read_host(raw[role]) for role in HOSTS}
         return Snapshot(counted, raw, None, apart=True)
 
     def quiescent_snapshot(self) -> Snapshot:
         """Read the counters of all hosts until no port counts a frame between two readings."""
         last = self.snapshot()
-        for _ in range(_MOST_READINGS):
+        for _ in range(_MAX_READINGS):
             before, last = last, self.snapshot()
             if all(_frames(last, role) == _frames(before, role) for role in HOSTS):
                 break
         return last
 
-    def clocks_together(
-        self, longest_s: float
+    def synchronized_clocks(
+        self, max_s: float
     ) -> AbstractContextManager[Sequence[ClockSync | ClockSyncFailure]]:
-        """Let linuxptp keep the clocks together during a block; without it, see what they do."""
+        """Synchronize the clocks during a block by linuxptp; without it, compare them."""
         if self._clocks:
-            return self._clocks.together(longest_s)
+            return self._clocks.synchronized(max_s)
         return check_clocks(self.hosts[TALKER], self.hosts[LISTENER])
 
     def epoch_ns(self, host: str) -> int:
-        """Return what a host's CLOCK_REALTIME shows, read over SSH."""
+        """Return a host's CLOCK_REALTIME, read over SSH."""
         return read_clocks(self.hosts[host], str(streams.talker())).epoch_ns
 
     def host_of(self, netns: int) -> str | None:
-        """Return no host: drops are not traced on machines of their own."""
+        """Return None: drops are not traced on separate machines."""
         del netns
 
     def describe(self) -> dict[str, Any]:
-        """Return the facts that every record of this testbed carries.
+        """Return the facts that every record of this testbed has.
 
-        Hosts go by their roles: neither their addresses, nor their names, nor logins are in it.
+        Hosts are named by their roles: there are no addresses, host names or logins.
         """
-        hosts = everywhere(self._describe_host, HOSTS)
+        hosts = in_parallel(self._describe_host, HOSTS)
         measured = (
             "link_rate_mbps",
             "rx_timestamping",
@@ -294,7 +305,7 @@ class HardwareTestbed:
             "listener_sched_fifo",
             "frer",
         )
-        # Its cards are somebody's, and go by no name in records.
+        # Without the names of linuxptp's cards.
         kept = dict.fromkeys(measured, True) | {"ptp": {*PtpSettings.model_fields}}
         settings = self.settings.recorded(include=kept)
         controller = facts.controller()
@@ -305,15 +316,15 @@ class HardwareTestbed:
             "controller": controller,
             "ran_on": self._listener_machine(),
             "drivers": {n: getattr(self.settings.hosts, n).driver for n in SWITCHES},
-            "ports": {role: sorted(part.devices) for role, part in self._rack.parts.items()},
+            "ports": {role: sorted(driver.devices) for role, driver in self._rack.drivers.items()},
             "hosts": hosts,
         }
 
     def _describe_host(self, role: str) -> dict[str, Any]:
-        ports = list(self._rack.parts[role].devices)
-        found = facts_by_role(self.hosts[role], ports, role)
-        # tc names devices without quotes.
-        names = {device: name for name, device in self._rack.parts[role].devices.items()}
+        ports = list(self._rack.drivers[role].devices)
+        found = facts.anonymous_host(self.hosts[role], ports, role)
+        # tc prints devices without quotes.
+        names = {device: name for name, device in self._rack.drivers[role].devices.items()}
         queues = [" ".join(names.get(w) or w for w in line.split()) for line in found["queues"]]
         return found | {"queues": queues}
 
@@ -333,18 +344,18 @@ def _frames(snapshot: Snapshot, role: str) -> dict:
     return station.get("ports", station)
 
 
-def restore(name: str, journal: Journal, tell: CommandSink | None = None) -> bool:
-    """Bring a rack back to what it was before a campaign that did not end; see ``rollback``."""
-    return rollback(journal, RackSettings, Rack, f"restoring {name}", tell)
+def restore(name: str, journal: Journal, sink: CommandSink | None = None) -> bool:
+    """Restore a rack's state from before a killed campaign; see :func:`roll_back`."""
+    return roll_back(journal, RackSettings, RackHosts, f"restoring {name}", sink)
 
 
 def rack_settings(name: str, settings: object) -> RackSettings:
-    """Return the settings of a testbed that is a rack.
+    """Return the settings of a rack.
 
     Raises
     ------
     ConfigurationError
-        It is of another kind.
+        The testbed is of another kind.
     """
     if isinstance(settings, RackSettings):
         return settings
@@ -354,4 +365,4 @@ def rack_settings(name: str, settings: object) -> RackSettings:
 
 
 if TYPE_CHECKING:
-    _satisfied: type[HostTestbed] = HardwareTestbed
+    _satisfied: type[HostTestbed] = RackTestbed

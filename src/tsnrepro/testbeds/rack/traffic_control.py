@@ -1,13 +1,13 @@
-"""A Linux PC as switch by its kernel alone: frames are forwarded, numbered and recovered by tc.
+"""A Linux PC as FRER switch by its kernel alone: tc(8) forwards, sequences and recovers frames.
 
-Every frame from the host port goes out over the member ports: as FRER numbered and tagged by the
-action ``frer``, as control untagged over the first. What comes from a member port goes through
-recovery to the host port. Control needs only what every kernel has. The action ``frer`` is that of
-the patch series of June 2026 for Linux (net-next, "tc: introduce FRER action"), whose words these
-are; a tc that does not know it says so, and nothing else is lost.
+Frames from the host port are sent over the member ports: with FRER sequenced and tagged by the
+action ``frer``, as control untagged over the first. Frames from a member port pass through recovery
+to the host port. Control needs no special kernel. The action ``frer`` is that of the patch series
+of June 2026 for Linux (net-next, "tc: introduce FRER action"), whose syntax is used here; a tc
+without it reports an error, and control remains available.
 
-A rule chooses the stream that is measured by protocol and port, so that it has sequence numbers and
-a recovery function of its own; what remains has others. Our programs count at every port.
+A rule selects the measured stream by protocol and port: it has sequence numbers and a recovery
+function of its own; other traffic has another. Our programs count at every port.
 """
 
 import json
@@ -18,30 +18,29 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.config import Configuration, FrerSettings
 from tsnrepro.config.frer import RECOVERY_COUNTERS
 from tsnrepro.config.rack import KernelSwitch
-from tsnrepro.testbeds.rack.linux_switch import Computer
-from tsnrepro.testbeds.rack.shell import Shell
-from tsnrepro.testbeds.rack.switch_counters import merge_kernel_counters
-from tsnrepro.testbeds.rack.switch_counters import station as counted
+from tsnrepro.testbeds.hosts.host import command_line
+from tsnrepro.testbeds.hosts.shell import Shell
+from tsnrepro.testbeds.rack.switch import LinuxSwitch, merge_kernel_counters, stream_frames
 from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import StreamFilter
 
-# The counting programs come first (frerctl's priority is 1).
-_STREAM_RULE, _REST_RULE = 10, 20
+# After our counting programs (frerctl's priority is 1).
+_STREAM_RULE, _OTHERS_RULE = 10, 20
 _R_TAG = "0xf1c1"
 _R_TAG_BYTES = 6
 _PROTOCOLS = {"udp": 17, "tcp": 6}
-# Where they stand behind an IPv4 header's beginning: protocol, place of a fragment, and the
-# destination port behind a header without options.
+# Offsets in an IPv4 packet: protocol, fragment offset, destination port after a header without
+# options.
 _PROTOCOL, _FRAGMENT, _PORT = 9, 6, 22
-_LONGEST_HISTORY = 32
-"""Of the kernel's recovery function, whose history is a word."""
+_MAX_HISTORY = 32
+"""Of the kernel's recovery function, whose history is one machine word."""
 
 _VALUE = re.compile(r"\b([a-z][a-z_-]*)[=:]?\s*(\d{1,20})\b")
 
 
 @dataclass(frozen=True)
 class _Traffic:
-    """The stream or the rest, with a sequence generator and a recovery function of its own."""
+    """The stream or other traffic, each with a sequence generator and a recovery function."""
 
     rule: int
     generator: int
@@ -49,16 +48,16 @@ class _Traffic:
 
 
 _STREAM = _Traffic(_STREAM_RULE, 7110, 7111)
-_REST = _Traffic(_REST_RULE, 7120, 7121)
+_OTHERS = _Traffic(_OTHERS_RULE, 7120, 7121)
 
 
-class KernelDriver(Computer):
+class KernelDriver(LinuxSwitch):
     """See :class:`tsnrepro.testbeds.rack.switch.SwitchDriver`."""
 
     def __init__(self, shell: Shell, settings: KernelSwitch, program: str) -> None:
         super().__init__(shell, settings, program)
         self._configured: tuple[Configuration, StreamFilter] | None = None
-        # Priorities of the forwarding rules that are in place, by device.
+        # Devices and priorities of the forwarding rules.
         self._rules: list[tuple[str, int]] = []
 
     @property
@@ -76,9 +75,9 @@ class KernelDriver(Computer):
     def configure(
         self, configuration: Configuration, frer: FrerSettings, stream: StreamFilter
     ) -> None:
-        """Set the rules to FRER or control, and the stream that counts."""
+        """Set the rules to FRER or control, and the stream to count."""
         if configuration == "frer":
-            _refuse(frer, self._shell.name)
+            _check(frer, self._shell.name)
         self._shell.change_all(
             [
                 frerctl.configure(self._program, device, configuration, frer, stream)
@@ -86,7 +85,7 @@ class KernelDriver(Computer):
             ]
         )
         rules, self._rules = self._rules, []
-        self._shell.change_all([_without(device, rule) for device, rule in rules])
+        self._shell.change_all([_delete(device, rule) for device, rule in rules])
         self._configured = configuration, stream
         if configuration == "control":
             self._forward_alone()
@@ -94,112 +93,113 @@ class KernelDriver(Computer):
             self._replicate_and_recover(frer, stream)
 
     def _forward_alone(self) -> None:
-        self._add(self._host_port, _REST_RULE, _EVERY_FRAME, _redirected(self._members[0]))
+        self._add(self._host_port, _OTHERS_RULE, _EVERY_FRAME, _redirect(self._members[0]))
         for device in self._members:
-            self._add(device, _REST_RULE, _EVERY_FRAME, _redirected(self._host_port))
+            self._add(device, _OTHERS_RULE, _EVERY_FRAME, _redirect(self._host_port))
 
     def _replicate_and_recover(self, frer: FrerSettings, stream: StreamFilter) -> None:
         first, *others = self._members
-        # A redirection ends a chain of actions, so copies are made before it.
-        copies = [word for device in others for word in _mirrored(device)]
-        for traffic in (_STREAM, _REST):
+        # A redirect ends the chain of actions, so the copies are made before it.
+        copies = [word for device in others for word in _mirror(device)]
+        for traffic in (_STREAM, _OTHERS):
             numbered = ["action", "frer", "push", "index", str(traffic.generator)]
-            chosen = _EVERY_FRAME if traffic is _REST else _of_stream(stream, "ip", 0)
-            self._add(
-                self._host_port, traffic.rule, chosen, [*numbered, *copies, *_redirected(first)]
-            )
-            chosen = _EVERY_FRAME if traffic is _REST else _of_stream(stream, _R_TAG, _R_TAG_BYTES)
+            match = _EVERY_FRAME if traffic is _OTHERS else _match(stream, "ip", 0)
+            self._add(self._host_port, traffic.rule, match, [*numbered, *copies, *_redirect(first)])
+            match = _EVERY_FRAME if traffic is _OTHERS else _match(stream, _R_TAG, _R_TAG_BYTES)
             for number, device in enumerate(self._members):
-                # The first makes the recovery function, which the others share by its index.
-                words = _recovery(frer) if number == 0 else []
-                recovered = ["action", "frer", "recover", *words, "index", str(traffic.recovery)]
-                self._add(device, traffic.rule, chosen, [*recovered, *_redirected(self._host_port)])
+                # The first creates the recovery function, which the others share by its index.
+                options = _recovery(frer) if number == 0 else []
+                recovered = ["action", "frer", "recover", *options, "index", str(traffic.recovery)]
+                self._add(device, traffic.rule, match, [*recovered, *_redirect(self._host_port)])
 
-    def _add(self, device: str, rule: int, chosen: list[str], actions: list[str]) -> None:
+    def _add(self, device: str, rule: int, match: list[str], actions: list[str]) -> None:
         where = ["tc", "filter", "add", "dev", device, "ingress", "pref", str(rule)]
-        argv = [*where, *chosen, *actions]
+        argv = [*where, *match, *actions]
         try:
             self._shell.change(argv)
         except TestbedError as error:
             if "frer" not in actions:
                 raise
             raise TestbedError(
-                f"tc did not take the action frer: {error.what}",
+                f"tc does not support the action frer: {error.what}",
                 error.where,
-                "The kernel and its tc need it; a switch of driver ebpf needs neither",
+                "Install a kernel and a tc with it, or use the driver ebpf",
             ) from error
         self._rules.append((device, rule))
 
-    def start_afresh(self, frer: FrerSettings) -> None:
-        """Let the recovery functions take any number next, by setting them up once more."""
+    def reset_recovery(self, frer: FrerSettings) -> None:
+        """Reset the recovery functions by replacing them."""
         if not self._replicates:
             return
         replaced = ["tc", "actions", "replace", "action", "frer", "recover", *_recovery(frer)]
-        indices = [str(traffic.recovery) for traffic in (_STREAM, _REST)]
+        indices = [str(traffic.recovery) for traffic in (_STREAM, _OTHERS)]
         self._shell.change_all([[*replaced, "index", index] for index in indices])
 
     # --- counters -----------------------------------------------------------------------------
 
     def counters(self) -> str:
-        """Return what is counted at every port and in recovery, in frerctl's shape."""
+        """Return the counters of all ports and of recovery, in the form of frerctl's."""
         on = self._replicates
         devices = list(self.devices.values())
-        asked = [[self._program, "counters", device] for device in devices]
+        commands = [[self._program, "counters", device] for device in devices]
         if on:
-            asked.append(_shown(_STREAM.recovery))
-        ended = self._shell.ask_all(asked)
-        for argv, (status, printed) in zip(asked, ended, strict=True):
+            commands.append(_shown(_STREAM.recovery))
+        completed = self._shell.query_all(commands)
+        for argv, (status, output) in zip(commands, completed, strict=True):
             if status:
-                raise TestbedError(printed.strip()[-300:], f"{self._shell.name}: {argv}")
-        at_ports = [json.loads(printed)[d] for d, (_, printed) in zip(devices, ended, strict=False)]
+                raise TestbedError(output.strip()[-300:], command_line(self._shell.name, argv))
+        at_ports = [
+            json.loads(output)[device]
+            for device, (_, output) in zip(devices, completed, strict=False)
+        ]
         recovery: dict[str, int] = {name: 0 for name in RECOVERY_COUNTERS}
         if on:
-            recovery = parse_recovery(ended[-1][1], self._shell.name)
+            recovery = parse_recovery(completed[-1][1], self._shell.name)
         station = {
             "frer": on,
             "replicates": len(self._members) if on else 1,
             "ports": dict(zip(self.devices, at_ports, strict=True)),
             "recovery": recovery,
-            **self._places(recovery),
+            **self._discarded(recovery),
         }
-        return merge_kernel_counters(station, self._shell, self._names)
+        return merge_kernel_counters(station, self._shell, self._aliases)
 
-    def _places(self, recovery: dict[str, int]) -> dict[str, dict[str, int]]:
-        """Return what recovery refused of the stream, apart: it discards all that it refuses.
+    def _discarded(self, recovery: dict[str, int]) -> dict[str, dict[str, int]]:
+        """Return the frames that recovery discarded, by reason: its counter includes all.
 
-        A tool's handshake goes by the stream's port too, on every path; its copies are left out as
+        A tool's handshake uses the stream's port too, on every path; its copies are excluded, as
         at the ports.
         """
         rogue, tagless = recovery["rogue"], recovery["tagless"]
-        shakes = self._configured is not None and self._configured[1].min_payload_bytes > 0
-        of_handshake = len(self._members) - 1 if shakes else 0
-        copies = max(0, recovery["discarded"] - rogue - tagless - of_handshake)
-        places = {"eliminated": copies, "rogue": rogue, "tagless": tagless}
-        return {place: counted(frames) for place, frames in places.items()}
+        handshake = self._configured is not None and self._configured[1].min_payload_bytes > 0
+        excluded = len(self._members) - 1 if handshake else 0
+        copies = max(0, recovery["discarded"] - rogue - tagless - excluded)
+        counts = {"eliminated": copies, "rogue": rogue, "tagless": tagless}
+        return {reason: stream_frames(frames) for reason, frames in counts.items()}
 
 
-# u32 rather than flower or matchall: it sees behind an R-TAG, and every kernel has it.
+# u32 rather than flower or matchall: it can match after an R-TAG, and every kernel has it.
 _EVERY_FRAME = ["protocol", "all", "u32", "match", "u32", "0", "0"]
 
 
-def _of_stream(stream: StreamFilter, protocol: str, tag_bytes: int) -> list[str]:
-    """Return the words that choose a stream's frames, but for later fragments."""
+def _match(stream: StreamFilter, protocol: str, tag_bytes: int) -> list[str]:
+    """Return the match of a stream's frames, without later fragments."""
     matches = (
         ("u8", str(_PROTOCOLS[stream.protocol]), "0xff", _PROTOCOL),
         ("u16", "0", "0x1fff", _FRAGMENT),
         ("u16", str(stream.port), "0xffff", _PORT),
     )
     words = ["protocol", protocol, "u32"]
-    for size, value, mask, place in matches:
-        words += ["match", size, value, mask, "at", str(tag_bytes + place)]
+    for size, value, mask, offset in matches:
+        words += ["match", size, value, mask, "at", str(tag_bytes + offset)]
     return words
 
 
-def _redirected(device: str) -> list[str]:
+def _redirect(device: str) -> list[str]:
     return ["action", "mirred", "egress", "redirect", "dev", device]
 
 
-def _mirrored(device: str) -> list[str]:
+def _mirror(device: str) -> list[str]:
     return ["action", "mirred", "egress", "mirror", "dev", device]
 
 
@@ -210,7 +210,7 @@ def _recovery(frer: FrerSettings) -> list[str]:
     ]
 
 
-def _without(device: str, rule: int) -> list[str]:
+def _delete(device: str, rule: int) -> list[str]:
     return ["tc", "filter", "del", "dev", device, "ingress", "pref", str(rule)]
 
 
@@ -218,36 +218,36 @@ def _shown(index: int) -> list[str]:
     return ["tc", "-s", "actions", "get", "action", "frer", "index", str(index)]
 
 
-def _refuse(frer: FrerSettings, name: str) -> None:
-    """Refuse what the kernel's recovery function cannot be told."""
-    if frer.history_length > _LONGEST_HISTORY:
+def _check(frer: FrerSettings, name: str) -> None:
+    """Refuse settings that the kernel's recovery function does not support."""
+    if frer.history_length > _MAX_HISTORY:
         raise TestbedError(
-            f"a kernel remembers {_LONGEST_HISTORY} numbers at most, and frer.history_length is "
-            f"{frer.history_length}",
+            f"frer.history_length is {frer.history_length}, and the kernel supports at most "
+            f"{_MAX_HISTORY}",
             name,
-            f"Set frer.history_length of the testbed to {_LONGEST_HISTORY} or less",
+            f"Set frer.history_length of the testbed to {_MAX_HISTORY} or less",
         )
     if frer.take_no_sequence:
         raise TestbedError(
-            "frames without R-TAG cannot be let through by this driver",
+            "this driver cannot pass frames without R-TAG",
             name,
             "Set frer.take_no_sequence of the testbed to false",
         )
 
 
-def parse_recovery(printed: str, where: str) -> dict[str, int]:
-    """Return the counters of a recovery function from what ``tc -s actions`` prints.
+def parse_recovery(text: str, where: str) -> dict[str, int]:
+    """Return the counters of a recovery function from ``tc -s actions``.
 
     Raises
     ------
     TestbedError
-        One is missing.
+        A counter is missing.
     """
-    found = {name.replace("-", "_"): int(value) for name, value in _VALUE.findall(printed)}
+    found = {name.replace("-", "_"): int(value) for name, value in _VALUE.findall(text)}
     if missing := [name for name in RECOVERY_COUNTERS if name not in found]:
         raise TestbedError(
-            f"tc tells no {', '.join(missing)} of recovery: {printed.strip()[:300]!r}",
+            f"tc prints no {', '.join(missing)} of recovery: {text.strip()[:300]!r}",
             where,
-            "Is this the tc that came with the kernel's action frer?",
+            "Install the tc of the kernel's action frer",
         )
     return {name: found[name] for name in RECOVERY_COUNTERS}

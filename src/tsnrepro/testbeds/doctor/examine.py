@@ -1,0 +1,67 @@
+"""Examination of a rack or NIC pair: all checks on all hosts, without changing anything."""
+
+import shutil
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+
+from tsnrepro.common.errors import TestbedError
+from tsnrepro.common.repository import root
+from tsnrepro.config import NicPairSettings, RackSettings
+from tsnrepro.testbeds.doctor import clocks, conflicts, host, ports
+from tsnrepro.testbeds.doctor.findings import (
+    PASS,
+    STOP,
+    WARN,
+    Check,
+    ExaminedHost,
+    Finding,
+    run_check,
+)
+from tsnrepro.testbeds.hosts.remote import in_parallel
+from tsnrepro.testbeds.nic_pair.hosts import NicPairHosts
+from tsnrepro.testbeds.rack.testbed import RackHosts
+
+# Of this machine, where records are written: some campaigns need gigabytes.
+_MIN_FREE_MIB, _FREE_MIB = 500, 5000
+_CONTROLLER = "here"
+_CHECKS: tuple[Check, ...] = (
+    *(host.privileges, ports.login_port, host.sessions, host.tools, host.our_programs),
+    *(host.space, host.governor, ports.links, ports.hardware, clocks.hardware_clock),
+    *(clocks.rx_timestamping, clocks.time_services, conflicts.network_managers),
+    *(conflicts.firewall, host.port_use, ports.idle_traffic),
+)
+
+
+def examine(settings: RackSettings | NicPairSettings) -> list[Finding]:
+    """Examine every host of a rack or NIC pair; nothing is changed."""
+    findings: list[Finding] = []
+    with ExitStack() as stack:
+        try:
+            is_pair = isinstance(settings, NicPairSettings)
+            testbed = NicPairHosts(settings, stack) if is_pair else RackHosts(settings, stack)
+        except TestbedError as error:
+            return [Finding("reachable", error.where or "rack", STOP, error.what, error.remedy)]
+        findings += [_reachable(role) for role in testbed.drivers]
+        examined = in_parallel(
+            lambda role: _examine_host(ExaminedHost(testbed, role)), [*testbed.drivers]
+        )
+        findings += chain.from_iterable(examined.values())
+        findings += [clocks.system_clock(role, shell) for role, shell in testbed.shells.items()]
+    return [*findings, _space_here(root())]
+
+
+def _examine_host(examined: ExaminedHost) -> list[Finding]:
+    return [*chain.from_iterable(run_check(check, examined) for check in _CHECKS)]
+
+
+def _reachable(role: str) -> Finding:
+    return Finding("reachable", role, PASS, "logged in, host key verified")
+
+
+def _space_here(folder: Path) -> Finding:
+    """Check the disk space of this machine, where a campaign's records are written."""
+    free = shutil.disk_usage(folder).free >> 20
+    verdict = STOP if free < _MIN_FREE_MIB else WARN if free < _FREE_MIB else PASS
+    remedy = "Free disk space on this machine, which stores a campaign's records"
+    return Finding("space", _CONTROLLER, verdict, f"{free} MiB free for records", remedy)

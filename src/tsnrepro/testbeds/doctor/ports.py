@@ -1,0 +1,199 @@
+"""Checks of a host's ports, by ip, ethtool and sysfs.
+
+ethtool's output over netlink and over ioctl differs: after a colon there is a tab or a space.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+
+from tsnrepro.common.topology import HOST_PORT
+from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN, ExaminedHost, Finding
+from tsnrepro.testbeds.hosts import ports
+from tsnrepro.tools import ethtool
+
+# A full frame with C-TAG and R-TAG, without its Ethernet header.
+_MIN_MTU = 1500 + 4 + 6
+_STATION_MTU = 1500
+_MAX_IDLE_PPS = 20
+_WATCH_SECONDS = 1.0
+_UNKNOWN = "not supported by the driver"
+
+_EEE = re.compile(r"EEE status:\s*enabled(?: - (\w+))?", re.IGNORECASE)
+_PAUSE = re.compile(r"^(RX|TX)(?: negotiated)?:\s+on\b", re.MULTILINE)
+_DELAYS = re.compile(r"^(rx-usecs|tx-usecs):\s+([1-9]\d*)", re.MULTILINE)
+_ADAPTIVE = re.compile(r"^Adaptive RX:\s+(\S+)\s+TX:\s+(\S+)", re.MULTILINE)
+_ERRORS = re.compile(
+    r"^\s*(\S*(?:crc|error|_err\b|fifo|jabber|collision|missed|no_buffer)\S*):\s*(\d+)\s*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+# A packet of these is several frames, or has no tag: counters are wrong while they are on.
+_MERGING = (
+    *("tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload"),
+    "large-receive-offload",
+)
+_NOT_DISABLED = "large-receive-offload"
+
+
+# --- login ------------------------------------------------------------------------------------
+
+
+def login_port(host: ExaminedHost) -> Iterator[Finding]:
+    """Check that the SSH connection does not use a measured port, which a campaign takes down."""
+    measured = [*host.devices.values()]
+    device = ports.login_device(host.shell, measured)
+    found = device or "unknown: its server sets no SSH_CONNECTION"
+    yield host.finding(
+        "login port", STOP if device in measured else PASS, found, ports.LOGIN_REMEDY
+    )
+
+
+# --- links ------------------------------------------------------------------------------------
+
+
+def links(host: ExaminedHost) -> Iterator[Finding]:
+    """Check carrier, speed, duplex and MTU of each port."""
+    for name, device in host.devices.items():
+        link = ports.link_of(host.shell, device)
+        carrier = host.output("cat", f"/sys/class/net/{device}/carrier").strip() == "1"
+        remedy = f"Connect the cable, or `ip link set {device} up`"
+        found = "up" if carrier else "no carrier"
+        yield host.finding(f"link of {device}", PASS if carrier else STOP, found, remedy)
+        yield _speed(host, device)
+        if host.is_station:
+            yield _mtu_of_station(host, device, int(link["mtu"]))
+        elif name != HOST_PORT and (max_mtu := int(link.get("max_mtu") or 0)):
+            remedy = "Use a card with room for the R-TAG"
+            verdict = PASS if max_mtu >= _MIN_MTU else STOP
+            yield host.finding(f"MTU of {device}", verdict, f"up to {max_mtu} bytes", remedy)
+
+
+def _speed(host: ExaminedHost, device: str) -> Finding:
+    wanted = host.testbed.settings.link_rate_mbps
+    speed = host.output("cat", f"/sys/class/net/{device}/speed").strip()
+    duplex = host.output("cat", f"/sys/class/net/{device}/duplex").strip()
+    good = speed == str(wanted) and duplex == "full"
+    found = f"{speed or 'unknown'} Mb/s, {duplex or 'unknown'} duplex"
+    remedy = f"`ethtool -s {device} speed {wanted} duplex full`, or set `link_rate_mbps`"
+    return host.finding(f"speed of {device}", PASS if good else WARN, found, remedy)
+
+
+def _mtu_of_station(host: ExaminedHost, device: str, mtu: int) -> Finding:
+    """Check the MTU: datagrams are sized for 1500 bytes, and no switch forwards longer frames."""
+    remedy = f"`ip link set {device} mtu {_STATION_MTU}`, which campaigns assume"
+    verdict = PASS if mtu == _STATION_MTU else WARN
+    return host.finding(f"MTU of {device}", verdict, f"{mtu} bytes", remedy)
+
+
+# --- hardware features ------------------------------------------------------------------------
+
+
+def hardware(host: ExaminedHost) -> Iterator[Finding]:
+    """Check a card's features that change frames or their timing."""
+    for device in host.devices.values():
+        yield _energy(host, device)
+        yield _pauses(host, device)
+        yield _coalescing(host, device)
+        if not host.is_board:
+            yield _offloads(host, device)
+
+
+def _energy(host: ExaminedHost, device: str) -> Finding:
+    text = host.output("ethtool", "--show-eee", device)
+    on = _EEE.search(text)
+    remedy = f"`ethtool --set-eee {device} eee off`: leaving low-power idle takes microseconds"
+    if on and on[1] == "inactive":
+        return host.finding(f"EEE of {device}", PASS, "on, but inactive on this link")
+    found = "on" if on else "off" if text else _UNKNOWN
+    return host.finding(f"EEE of {device}", WARN if on else PASS, found, remedy)
+
+
+def _pauses(host: ExaminedHost, device: str) -> Finding:
+    text = host.output("ethtool", "-a", device)
+    on = [*dict.fromkeys(_PAUSE.findall(text))]
+    remedy = f"`ethtool -A {device} autoneg off rx off tx off`: they hide losses"
+    found = f"{' and '.join(on)} on" if on else "off" if text else _UNKNOWN
+    return host.finding(f"pause frames of {device}", WARN if on else PASS, found, remedy)
+
+
+def _coalescing(host: ExaminedHost, device: str) -> Finding:
+    text = host.output("ethtool", "-c", device)
+    delays = [f"{name} {us}" for name, us in _DELAYS.findall(text)]
+    adaptive = _ADAPTIVE.search(text)
+    options = ["rx-usecs 0 tx-usecs 0"]
+    for side, value in zip(("rx", "tx"), adaptive.groups() if adaptive else (), strict=False):
+        if value == "on":
+            delays.append(f"adaptive-{side} on")
+            options.insert(0, f"adaptive-{side} off")
+    remedy = f"`ethtool -C {device} {' '.join(options)}` for latency measurements"
+    found = ", ".join(delays) or ("none" if text else _UNKNOWN)
+    return host.finding(f"coalescing of {device}", WARN if delays else PASS, found, remedy)
+
+
+def _offloads(host: ExaminedHost, device: str) -> Finding:
+    """Check for offloads that a campaign does not or cannot disable."""
+    features = ethtool.parse_features(host.output("ethtool", "-k", device))
+    on = {name: fixed for name, (value, fixed) in features.items() if value and name in _MERGING}
+    remaining = [name for name, fixed in on.items() if fixed or name == _NOT_DISABLED]
+    if remaining:
+        fixed = [name for name in remaining if on[name]]
+        remedy = (
+            "Use another card: this one merges frames into packets"
+            if fixed
+            else f"`ethtool -K {device} lro off`: it merges frames into packets"
+        )
+        return host.finding(f"offloads of {device}", WARN, f"{', '.join(remaining)} on", remedy)
+    found = ", ".join(on) if on else "none that merges frames" if features else _UNKNOWN
+    shown = f"{found}; disabled during a campaign" if on else found
+    return host.finding(f"offloads of {device}", PASS, shown)
+
+
+# --- idle ports -------------------------------------------------------------------------------
+
+
+def idle_traffic(host: ExaminedHost) -> Iterator[Finding]:
+    """Watch each port for a second: other traffic, and increasing error counters."""
+    before = {
+        device: (_packets(host, device), _errors(host, device)) for device in host.devices.values()
+    }
+    time.sleep(_WATCH_SECONDS)
+    for device, (packets, errors) in before.items():
+        rate = (_packets(host, device) - packets) / _WATCH_SECONDS
+        verdict = WARN if rate > _MAX_IDLE_PPS else PASS
+        remedy = "Find its sender: it is counted with the measured traffic"
+        yield host.finding(f"other traffic on {device}", verdict, f"{rate:.0f} frames/s", remedy)
+        yield _error_finding(host, device, errors)
+
+
+def _packets(host: ExaminedHost, device: str) -> int:
+    folder = f"/sys/class/net/{device}/statistics"
+    output = host.shell.read(["cat", f"{folder}/rx_packets", f"{folder}/tx_packets"])
+    return sum(map(int, output.split()))
+
+
+def _errors(host: ExaminedHost, device: str) -> dict[str, int]:
+    """Return the error counters of a port: the kernel's, and the driver's own."""
+    names = ("rx_errors", "tx_errors", "collisions")
+    folder = f"/sys/class/net/{device}/statistics"
+    output = host.shell.read(["cat", *(f"{folder}/{name}" for name in names)])
+    found = dict(zip(names, map(int, output.split()), strict=True))
+    by_driver = _ERRORS.findall(host.output("ethtool", "-S", device))
+    return found | {name: int(count) for name, count in by_driver}
+
+
+def _error_finding(host: ExaminedHost, device: str, before: dict[str, int]) -> Finding:
+    now = _errors(host, device)
+    increases = {name: count - before.get(name, 0) for name, count in now.items()}
+    increases = {name: count for name, count in increases.items() if count > 0}
+    constant = {name: count for name, count in now.items() if count}
+    check = f"errors of {device}"
+    if increases:
+        remedy = "Replace the cable or the card: frames are being lost"
+        return host.finding(check, WARN, f"increasing: {_listed(increases)}", remedy)
+    remedy = "Replace the cable, or check whether they increase under load"
+    found = f"{_listed(constant)}, not increasing" if constant else "none"
+    return host.finding(check, WARN if constant else PASS, found, remedy)
+
+
+def _listed(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in [*counts.items()][:5])

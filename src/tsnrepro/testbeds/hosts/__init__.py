@@ -1,0 +1,1 @@
+"""Hosts of testbeds: commands over SSH, facts, clocks, leases and rollback."""

@@ -1,0 +1,198 @@
+"""Network ports of a Linux host: their configuration for a campaign, and their saved state."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tsnrepro.common.errors import TestbedError
+from tsnrepro.testbeds.hosts.host import command_line
+from tsnrepro.testbeds.hosts.shell import Shell
+from tsnrepro.tools import ethtool
+
+# Room for the R-TAG and a VLAN tag.
+MEMBER_MTU = 1600
+
+LOGIN_REMEDY = "Assign the host an address on another port, and log in there"
+# SSH_CONNECTION has the client's address and port, then the server's.
+_SERVER = 'set -- $SSH_CONNECTION; echo "$3"'
+
+
+def read_json(shell: Shell, argv: list[str]) -> Any:
+    """Return the JSON that ip(8) prints, an empty list if it prints nothing.
+
+    Raises
+    ------
+    TestbedError
+        The host's ip does not print JSON.
+    """
+    text = shell.read(argv)
+    try:
+        return json.loads(text or "[]")
+    except json.JSONDecodeError as error:
+        raise _no_json(shell, text) from error
+
+
+def _no_json(shell: Shell, text: str) -> TestbedError:
+    return TestbedError(f"ip printed no JSON: {text.strip()[:200]}", shell.name, "Install iproute2")
+
+
+def links(shell: Shell) -> dict[str, dict[str, Any]]:
+    """Return the host's network devices by name, as ``ip -j -d link`` describes them.
+
+    Raises
+    ------
+    TestbedError
+        The host's ip does not print JSON.
+    """
+    text = shell.read(["ip", "-j", "-d", "link", "show"])
+    try:
+        return {link["ifname"]: link for link in json.loads(text)}
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise _no_json(shell, text) from error
+
+
+def link_of(shell: Shell, device: str) -> dict[str, Any]:
+    """Return a network device of the host.
+
+    Raises
+    ------
+    TestbedError
+        The host has no such device; the message lists its devices.
+    """
+    found = links(shell)
+    if device not in found:
+        raise no_device(shell, device, found)
+    return found[device]
+
+
+def no_device(shell: Shell, device: str, found: dict[str, Any]) -> TestbedError:
+    """Return the error for a network device that the host lacks."""
+    devices = f"Its devices: {', '.join(sorted(found))}"
+    return TestbedError(f"there is no network device '{device}'", shell.name, devices)
+
+
+def addresses(shell: Shell, device: str) -> list[str]:
+    """Return the IPv4 addresses of a device with their prefix lengths, sorted."""
+    shown = read_json(shell, ["ip", "-j", "-4", "addr", "show", "dev", device])
+    found = [entry for link in shown for entry in link.get("addr_info", [])]
+    return sorted(f"{e['local']}/{e['prefixlen']}" for e in found if e["family"] == "inet")
+
+
+def login_device(shell: Shell, measured: list[str]) -> str | None:
+    """Return the device of the SSH connection: for a VLAN on a measured port, that port."""
+    # A link-local address has its device after a percent sign.
+    server = shell.read(["sh", "-c", _SERVER]).strip().partition("%")[0]
+    for link in json.loads(shell.read(["ip", "-j", "addr", "show"]) or "[]"):
+        if server and any(each.get("local") == server for each in link.get("addr_info", [])):
+            names = (link["ifname"], link.get("link"))
+            return next((name for name in names if name in measured), names[0])
+    return None
+
+
+def check_login(shell: Shell, measured: list[str]) -> None:
+    """Refuse a host whose SSH connection uses a measured port: setting it up would cut it.
+
+    Raises
+    ------
+    TestbedError
+        It does.
+    """
+    device = login_device(shell, measured)
+    if device in measured:
+        raise TestbedError(
+            f"the SSH connection uses the measured port {device}", shell.name, LOGIN_REMEDY
+        )
+
+
+def save(shell: Shell, device: str) -> dict[str, Any]:
+    """Return the state of a port that :func:`restore` restores."""
+    link = link_of(shell, device)
+    commands = [
+        ["ethtool", "-k", device],
+        ["tc", "-j", "qdisc", "show", "dev", device],
+        # Without IPv6 there is no such key, and nothing is printed.
+        ["sysctl", "--ignore", "-n", _ipv6_key(device)],
+    ]
+    completed = shell.query_all(commands)
+    for argv, (status, output) in zip(commands, completed, strict=True):
+        if status:
+            raise TestbedError(output.strip()[-300:], command_line(shell.name, argv))
+    features, qdiscs, ipv6 = (output for _, output in completed)
+    return {
+        "up": "UP" in link["flags"],
+        "mtu": link["mtu"],
+        "offloads": _offloads(features),
+        "clsact": any(q["kind"] in ("clsact", "ingress") for q in json.loads(qdiscs or "[]")),
+        "disable_ipv6": ipv6.strip(),
+    }
+
+
+def configured_qdiscs(shell: Shell, device: str) -> list[str]:
+    """Return the kinds of the queueing disciplines that were configured on a port."""
+    shown = json.loads(shell.read(["tc", "-j", "qdisc", "show", "dev", device]) or "[]")
+    filters = ("clsact", "ingress")
+    # The kernel's defaults have no handle.
+    return [r["kind"] for r in shown if r["handle"] != "0:" and r["kind"] not in filters]
+
+
+def check_filters(shell: Shell, device: str, state: dict[str, Any]) -> None:
+    """Refuse a port that already has programs or filters attached.
+
+    Raises
+    ------
+    TestbedError
+        It has.
+    """
+    if state["clsact"]:
+        raise TestbedError(
+            f"{device} already has filters attached",
+            shell.name,
+            f"`tsnrepro restore` if a campaign left them, else `tc qdisc del dev {device} "
+            "clsact` on the host",
+        )
+
+
+def prepare(shell: Shell, device: str, mtu: int | None, *, silent: bool) -> None:
+    """Set a port up for measuring: no offloads, room for tags, link up.
+
+    ``silent`` disables IPv6, whose neighbour discovery a switch's port must not send.
+    """
+    commands = [ethtool.disable_offloads(device)]
+    if silent:
+        commands.append(["sysctl", "--ignore", "-qw", f"{_ipv6_key(device)}=1"])
+    size = ["mtu", str(mtu)] if mtu else []
+    shell.change_all([*commands, ["ip", "link", "set", "dev", device, *size, "up"]])
+
+
+def restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
+    """Restore a port's state from :func:`save`, changing only what differs."""
+    now, commands = save(shell, device), []
+    if now["clsact"] and not state["clsact"]:
+        commands.append(["tc", "qdisc", "del", "dev", device, "clsact"])
+    differing = [name for name, on in state["offloads"].items() if now["offloads"].get(name) != on]
+    if differing:
+        values = [word for n in differing for word in (n, "on" if state["offloads"][n] else "off")]
+        commands.append(["ethtool", "-K", device, *values])
+    if now["disable_ipv6"] != state["disable_ipv6"]:
+        commands.append(["sysctl", "-qw", f"{_ipv6_key(device)}={state['disable_ipv6']}"])
+    shell.change_all([*commands, *link_commands(device, now, state)])
+
+
+def link_commands(device: str, now: dict[str, Any], state: dict[str, Any]) -> Iterator[list[str]]:
+    """Yield the commands that restore a port's MTU and its link state."""
+    if now["mtu"] != state["mtu"]:
+        yield ["ip", "link", "set", "dev", device, "mtu", str(state["mtu"])]
+    if now["up"] != state["up"]:
+        yield ["ip", "link", "set", "dev", device, "up" if state["up"] else "down"]
+
+
+def _ipv6_key(device: str) -> str:
+    # With slashes, because a VLAN's device has a dot in its name.
+    return f"net/ipv6/conf/{device}/disable_ipv6"
+
+
+def _offloads(text: str) -> dict[str, bool]:
+    """Return the features that :func:`prepare` disables, if the card lets them be changed."""
+    features = ethtool.parse_features(text)
+    found = {short: features.get(long) for short, long in ethtool.OFFLOADS.items()}
+    return {short: state[0] for short, state in found.items() if state and not state[1]}

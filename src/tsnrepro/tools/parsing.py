@@ -1,0 +1,86 @@
+"""Parsing of tools' output: JSON, and numbers that a measurement can have."""
+
+import json
+import math
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from tsnrepro.common.errors import ToolError
+
+MAX_COUNT = 2**64 - 1
+"""The kernel's and the tools' counters have 64 bits."""
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+"""A count, for pydantic."""
+
+
+def json_object(text: str, tool: str) -> Any:
+    """Return the JSON object in a tool's output, which may begin with warnings.
+
+    Raises
+    ------
+    ToolError
+        There is none, or it is damaged.
+    """
+    start = text.find("{")
+    if start < 0:
+        raise ToolError(f"{tool} printed no JSON: {text.strip()[:300] or 'nothing'}")
+    try:
+        return json.loads(text[start:])
+    except (ValueError, RecursionError) as error:  # also of an integer of thousands of digits
+        raise ToolError(f"{tool} printed damaged JSON: {str(error)[:300]}") from error
+
+
+def json_rows(text: str, tool: str) -> list[dict[str, Any]]:
+    """Return the objects of the JSON list that a tool printed.
+
+    Raises
+    ------
+    ToolError
+        It is not a list of objects.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ToolError(f"{tool} printed no JSON: {text.strip()[:300] or 'nothing'}") from error
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise ToolError(f"{tool} printed no list of objects: {text.strip()[:300]}")
+    return found
+
+
+def count(value: Any, name: str) -> int:
+    """Return a count: a non-negative integer of at most 64 bits.
+
+    Raises
+    ------
+    ToolError
+        The value is not one.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
+        raise ToolError(f"{name} is {_quoted(value)}, which is not a count")
+    return value
+
+
+def amount(value: Any, name: str, *, positive: bool = False) -> float:
+    """Return a rate or a time: a finite number, non-negative or ``positive``.
+
+    Raises
+    ------
+    ToolError
+        The value is not one.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and _finite(value) and (value > 0 if positive else value >= 0)):
+        raise ToolError(f"{name} is {_quoted(value)}, which cannot be measured")
+    return float(value)
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond the largest float
+        return False
+
+
+def _quoted(value: Any) -> str:
+    return repr(value)[:100]
