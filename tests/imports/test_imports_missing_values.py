@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tsnrepro.experiments.latency import analysis as latency
 from tsnrepro.experiments.loss import analysis as loss
 from tsnrepro.experiments.tcp import analysis as tcp
-from tsnrepro.results import missing
+from tsnrepro.results import estimates
 from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import median_difference, relative_difference
 from tsnrepro.stats.replication import mean_over_runs
@@ -28,9 +28,9 @@ def table(values, extra=0):
 def test_missing_values_change_no_estimate(first, second, extra):
     a, b = table(first, extra), table(second, extra)
     # Compared as text, because nan is not equal to itself.
-    assert repr(missing.mean(a, "x", "Mb/s")) == repr(mean_over_runs(first, unit="Mb/s"))
+    assert repr(estimates.mean(a, "x", "Mb/s")) == repr(mean_over_runs(first, unit="Mb/s"))
     paired = len(first) == len(second)
-    gap, ratio = missing.difference(a, b, "x", "%"), missing.relative(a, b, "x")
+    gap, ratio = estimates.difference(a, b, "x", "%"), estimates.relative(a, b, "x")
     assert repr(gap) == repr(median_difference(first, second, unit="%", paired=paired))
     assert repr(ratio) == repr(relative_difference(first, second, paired=paired))
 
@@ -38,15 +38,15 @@ def test_missing_values_change_no_estimate(first, second, extra):
 def test_without_any_value_there_is_no_result():
     none, some = table([], 3), table([1.0, 2.0])
     for estimate in (
-        missing.mean(none, "x", "s"),
-        missing.difference(none, some, "x", "s"),
-        missing.difference(some, none, "x", "s"),
-        missing.relative(none, some, "x").estimate,
+        estimates.mean(none, "x", "s"),
+        estimates.difference(none, some, "x", "s"),
+        estimates.difference(some, none, "x", "s"),
+        estimates.relative(none, some, "x").estimate,
     ):
         assert math.isnan(estimate.value)
         assert not estimate.decides
-    assert missing.total(none, "x") is None
-    assert missing.total(table([1, 2], 1), "x") == 3
+    assert estimates.total(none, "x") is None
+    assert estimates.total(table([1, 2], 1), "x") == 3
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_shared_number_or_the_range(durations, value, low, high):
     names = [f"t{i}" for i in range(count)]
     trials = pd.DataFrame({"trial": names, "sha256": ["0" * 64] * count, "d": durations})
     results = Results("loss", trials)
-    missing.shared(results, "a.duration_s", trials, "d", "s")
+    estimates.shared(results, "a.duration_s", trials, "d", "s")
     assert results.interval("a.duration_s") == (value, low, high)
 
 
@@ -70,7 +70,7 @@ def test_a_shared_number_is_printed_as_it_was_set(durations, digits):
     names = [f"t{i}" for i in range(len(durations))]
     trials = pd.DataFrame({"trial": names, "sha256": "0" * 64, "d": durations})
     results = Results("loss", trials)
-    missing.shared(results, "a.duration_s", trials, "d", "s")
+    estimates.shared(results, "a.duration_s", trials, "d", "s")
     assert results.of("a.duration_s").digits == digits
 
 

@@ -27,8 +27,8 @@ from tsnrepro.papers.submission import files_of
 from tsnrepro.papers.svg import data_uri, latex_to_svg, pdf_to_svg
 from tsnrepro.records.values import Result
 from tsnrepro.results.numbers import TEXT, printed
-from tsnrepro.results.pages import environment
 from tsnrepro.results.runs import TEXT_UNITS, shown
+from tsnrepro.results.templates import environment
 
 _SVG = "image/svg+xml"
 _BELOW_TITLE = "--shift-heading-level-by=1"

@@ -21,8 +21,8 @@ from tsnrepro.report.figures import (
 from tsnrepro.report.overview import compared, document_title, loss_locations, verdicts
 from tsnrepro.report.provenance_graph import Node, experiments_of_paper, graph
 from tsnrepro.report.trials import relative, table_of, trial_rows, trials_of_values
-from tsnrepro.results.pages import environment
 from tsnrepro.results.runs import AnalysedRun, shown
+from tsnrepro.results.templates import environment
 from tsnrepro.workflow.notebooks import PAGE
 
 _OVERVIEW, _LEDGER = "index.html", "ledger.html"

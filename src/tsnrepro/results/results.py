@@ -96,3 +96,8 @@ def _finite(value: float) -> float | None:
     """Return the number as Python's own, or None where it is unknown or without bound."""
     number = float(value)
     return number if math.isfinite(number) else None
+
+
+def key_part(factor: str, value: float) -> str:
+    """Return a factor's value as a part of keys: ``key_part("rate", 0.5)`` is ``rate_0_5``."""
+    return f"{factor}_{value:g}".replace(".", "_")

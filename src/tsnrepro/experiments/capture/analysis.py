@@ -13,7 +13,7 @@ import pandas as pd
 from tsnrepro.captures.report import BEYOND_FIRST, ONE_TAG, WireReport
 from tsnrepro.captures.trial_report import recorded_report
 from tsnrepro.records.store import open_run, recorded_trials
-from tsnrepro.results.missing import mean_of_all
+from tsnrepro.results.estimates import mean_of_all
 from tsnrepro.results.results import Results
 from tsnrepro.stats.quantiles import replicated_quantile
 

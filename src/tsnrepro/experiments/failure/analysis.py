@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.results.missing import count, mean, shared
+from tsnrepro.results.estimates import count, mean, shared
 from tsnrepro.results.results import Results
 
 _QUANTITIES = {

@@ -14,8 +14,8 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.failure.analysis import FAILOVER, prepared, summary
 from tsnrepro.native.streams.log import decompress
 from tsnrepro.records.store import ARRIVALS, open_run
+from tsnrepro.results.estimates import loss
 from tsnrepro.results.figures import COLOURS, LABELS, bounds, new
-from tsnrepro.results.missing import loss
 
 _BINS = 120
 

@@ -12,7 +12,7 @@ from tsnrepro.common.ethernet import main_payload_bytes
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.imports.readers import recorded_observations
 from tsnrepro.records.store import HALF_ROUND_TRIPS, SOCKPERF_LOG, RawStore, open_run
-from tsnrepro.results.missing import in_pairs, known, mean, relative, shared, total
+from tsnrepro.results.estimates import in_pairs, known, mean, relative, shared, total
 from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.equivalence import Verdict, equivalence

@@ -19,8 +19,8 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.latency.analysis import QUANTILES
 from tsnrepro.experiments.loss.analysis import frame_bytes
 from tsnrepro.published.documents import load_table
+from tsnrepro.results.estimates import known, mean, recorded, relative, shared, total, unknown
 from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, note_empty, stacked
-from tsnrepro.results.missing import known, mean, recorded, relative, shared, total, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.long_series import LongSeries, Series

@@ -26,7 +26,7 @@ from tsnrepro.records.accounting import (
     TALKER_SOCKET,
 )
 from tsnrepro.records.tables import drop_column
-from tsnrepro.results.missing import (
+from tsnrepro.results.estimates import (
     column_of,
     difference_of_loss,
     known,

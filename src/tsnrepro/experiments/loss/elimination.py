@@ -11,7 +11,7 @@ from tsnrepro.common.ethernet import payload_limit_mbps
 from tsnrepro.common.topology import HOST_PORT, SWITCHES
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.records.tables import drop_column
-from tsnrepro.results.missing import loss, mean, recorded, shared
+from tsnrepro.results.estimates import loss, mean, recorded, shared
 from tsnrepro.results.results import Results
 
 NAME = "loss.elimination"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.results.missing import difference_of_share, known, loss, shared
+from tsnrepro.results.estimates import difference_of_share, known, loss, shared
 from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.proportions import DiscordantPairs, discordant_pairs

@@ -9,7 +9,7 @@ import pandas as pd
 
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.path_thresholds import line_limits
-from tsnrepro.results.missing import (
+from tsnrepro.results.estimates import (
     difference_of_loss,
     loss,
     mean,

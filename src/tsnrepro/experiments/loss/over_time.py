@@ -11,8 +11,8 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.analysis import SWEEP, trials_of_question
 from tsnrepro.experiments.loss.figures import SMALLEST_LOSS_PERCENT
 from tsnrepro.experiments.loss.path_thresholds import path_loss
+from tsnrepro.results.estimates import known, unknown
 from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, new, note_empty
-from tsnrepro.results.missing import known, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.losses import loss_over_runs, trend_over_runs

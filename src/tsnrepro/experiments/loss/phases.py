@@ -24,7 +24,7 @@ from tsnrepro.experiments.loss.analysis import (
 )
 from tsnrepro.experiments.loss.path_thresholds import path_loss, sweeps_of
 from tsnrepro.published.documents import load_table
-from tsnrepro.results.missing import (
+from tsnrepro.results.estimates import (
     by_repetition,
     count,
     known,

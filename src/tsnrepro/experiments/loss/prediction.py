@@ -19,7 +19,7 @@ from tsnrepro.experiments.loss import measure as loss
 from tsnrepro.experiments.loss.analysis import SWEEP, main_payload, trials_of_question
 from tsnrepro.experiments.loss.path_thresholds import load_mbps
 from tsnrepro.records.store import Trial
-from tsnrepro.results.missing import recorded, unknown
+from tsnrepro.results.estimates import recorded, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.stats.thresholds import Sweep, threshold

@@ -7,7 +7,7 @@ import pandas as pd
 
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.published.documents import load_table
-from tsnrepro.results.missing import mean, shared
+from tsnrepro.results.estimates import mean, shared
 from tsnrepro.results.results import Results
 
 FRAMES_BYTES = (64, 128, 256, 512, 1024, 1518)

@@ -9,9 +9,8 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.common.ethernet import wire_bytes
-from tsnrepro.results.cells import groups, word
-from tsnrepro.results.missing import loss, mean, shared
-from tsnrepro.results.results import Results
+from tsnrepro.results.estimates import groups, loss, mean, shared
+from tsnrepro.results.results import Results, key_part
 
 _CELL = ["pattern", "uplink_mbps", "ports", "frame_bytes", "load_percent"]
 
@@ -70,7 +69,7 @@ def analyse(trials: pd.DataFrame) -> Results:
         name, ports, frame = keys
         key = f"meshed.{name}.ports_{ports}.frame_{frame}"
         for load, cell in groups(group, "load_percent"):
-            errors.append(_add_cell(results, f"{key}.{word('load', load)}", cell))
+            errors.append(_add_cell(results, f"{key}.{key_part('load', load)}", cell))
         fullest = group[group["load_percent"] == group["load_percent"].max()]
         found = mean(fullest, "forwarding_fps", "frames/s")
         results.estimate(f"{key}.frmol.fps", found, 0, fullest["trial"])

@@ -15,9 +15,8 @@ import pandas as pd
 
 from tsnrepro.common.ethernet import udp_frames, wire_bytes
 from tsnrepro.records.store import QUEUE_DEPTH, open_run
-from tsnrepro.results.cells import groups, word
-from tsnrepro.results.missing import loss, mean, shared, unknown
-from tsnrepro.results.results import Results
+from tsnrepro.results.estimates import groups, loss, mean, shared, unknown
+from tsnrepro.results.results import Results, key_part
 from tsnrepro.stats.estimate import Estimate
 
 CELL = ["buffer_bytes", "rate_mbps", "configuration", "memory"]
@@ -71,14 +70,14 @@ def analyse(trials: pd.DataFrame) -> Results:
         shared(results, f"occupancy.{key}", trials, name, unit)
     results.value("occupancy.trials.count", len(trials), trials["trial"])
     for size, group in groups(trials, "buffer_bytes"):
-        key = f"occupancy.{size_word(size)}"
+        key = f"occupancy.{size_part(size)}"
         results.value(f"{key}.bytes", int(size), group["trial"], method="configuration")
         results.value(
             f"{key}.mb", size / 1e6, group["trial"], unit="MB", digits=1, method="configuration"
         )
     for rate, group in groups(trials, "rate_mbps"):
         results.value(
-            *(f"occupancy.{word('rate', rate)}.mbps", rate, group["trial"]),
+            *(f"occupancy.{key_part('rate', rate)}.mbps", rate, group["trial"]),
             unit="Mb/s",
             method="configuration",
         )
@@ -93,15 +92,15 @@ def analyse(trials: pd.DataFrame) -> Results:
     return results
 
 
-def size_word(buffer_bytes: float) -> str:
+def size_part(buffer_bytes: float) -> str:
     """Return the word of a buffer in keys, such as ``size_2mb``."""
-    return f"{word('size', buffer_bytes / 1e6)}mb"
+    return f"{key_part('size', buffer_bytes / 1e6)}mb"
 
 
 def _add_cell(results: Results, cell: Any, group: pd.DataFrame) -> float | None:
     """Add what one cell gives; return the equation's error in percent, if there is one."""
     size, rate, configuration, memory = cell
-    key = f"occupancy.{size_word(size)}.{word('rate', rate)}.{configuration}.{memory}"
+    key = f"occupancy.{size_part(size)}.{key_part('rate', rate)}.{configuration}.{memory}"
     factors, trials = group.iloc[0], group["trial"]
     filled = _time(group, "filled_ms")
     results.estimate(f"{key}.filled.ms", filled, 1, trials)

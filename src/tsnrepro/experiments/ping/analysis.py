@@ -4,8 +4,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
+from tsnrepro.results.estimates import mean
 from tsnrepro.results.figures import new
-from tsnrepro.results.missing import mean
 from tsnrepro.results.results import Results
 
 

@@ -29,7 +29,7 @@ from tsnrepro.experiments.rfc2544.settings import (
     LATENCY_REPETITIONS,
 )
 from tsnrepro.published import documents as published
-from tsnrepro.results.missing import count, difference, loss, mean, mean_of_all, shared, unknown
+from tsnrepro.results.estimates import count, difference, loss, mean, mean_of_all, shared, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.proportions import share

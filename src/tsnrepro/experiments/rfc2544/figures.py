@@ -18,6 +18,7 @@ from tsnrepro.experiments.rfc2544.loads import (
     published_loss,
     sizes_of,
 )
+from tsnrepro.results.estimates import loss
 from tsnrepro.results.figures import (
     COLOURS,
     GREY,
@@ -29,7 +30,6 @@ from tsnrepro.results.figures import (
     note_empty,
     stacked,
 )
-from tsnrepro.results.missing import loss
 
 _ANSWER_MARKERS = {
     "binary_search": "v",

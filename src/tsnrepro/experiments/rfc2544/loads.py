@@ -15,7 +15,7 @@ import pandas as pd
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.rfc2544.settings import DOCUMENT_LOADS_PERCENT
 from tsnrepro.published.documents import load_table
-from tsnrepro.results.missing import count, loss, mean, relative, unknown
+from tsnrepro.results.estimates import count, loss, mean, relative, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
 

@@ -23,7 +23,7 @@ from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import GATED, LAUNCHED, TOGGLED, ShapingPart
 from tsnrepro.records.store import open_run, recorded_trials
 from tsnrepro.records.tables import COUNT
-from tsnrepro.results.missing import unknown
+from tsnrepro.results.estimates import unknown
 from tsnrepro.stats.estimate import Estimate, without_interval
 from tsnrepro.stats.proportions import share
 from tsnrepro.stats.quantiles import (

@@ -28,7 +28,7 @@ from tsnrepro.experiments.shaping.settings import (
     TOGGLED,
     ShapingPart,
 )
-from tsnrepro.results.missing import decimals_of, unknown
+from tsnrepro.results.estimates import decimals_of, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate, Limits
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from tsnrepro.config.frer import HISTORY_LENGTH
 from tsnrepro.model.recovery import lost_before_start
 from tsnrepro.records.store import recorded_trials
+from tsnrepro.results.estimates import loss
 from tsnrepro.results.figures import COLOURS, new
-from tsnrepro.results.missing import loss
 from tsnrepro.results.results import Results
 from tsnrepro.results.testbed import settings_of
 

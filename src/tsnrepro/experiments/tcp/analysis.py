@@ -6,7 +6,7 @@ import pandas as pd
 
 from tsnrepro.common.ethernet import tcp_limit_mbps
 from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.results.missing import (
+from tsnrepro.results.estimates import (
     column_of,
     in_pairs,
     known,

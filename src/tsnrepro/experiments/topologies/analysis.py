@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsnrepro.results.cells import groups, word
-from tsnrepro.results.missing import difference, loss, mean, relative, shared
-from tsnrepro.results.results import Results
+from tsnrepro.results.estimates import difference, groups, loss, mean, relative, shared
+from tsnrepro.results.results import Results, key_part
 
 _PLACES = ["shape", "size", "cut"]
 
@@ -44,7 +43,7 @@ def _add_configuration(results: Results, key: str, group: pd.DataFrame) -> None:
     shared(results, f"{key}.switches.count", group, "switches", "")
     for link_loss, of_loss in groups(group, "link_loss_percent"):
         for rate, cell in groups(of_loss, "rate_mbps"):
-            at = f"{key}.{word('link_loss', link_loss)}.{word('rate', rate)}"
+            at = f"{key}.{key_part('link_loss', link_loss)}.{key_part('rate', rate)}"
             _add_cell(results, at, cell)
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from tsnrepro.native.streams.delivery import one_way
 from tsnrepro.native.streams.log import decompress
 from tsnrepro.records.store import arrivals_file, open_run, recorded_trials
-from tsnrepro.results.missing import (
+from tsnrepro.results.estimates import (
     by_repetition,
     loss,
     mean,

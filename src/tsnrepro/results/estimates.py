@@ -5,7 +5,7 @@ the repetition: trials of one repetition share its hour, so of several their mea
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,12 @@ from tsnrepro.stats.replication import mean_over_runs, range_over_runs
 
 _NO_TRIAL = "no trial gives it"
 COUNTS = "counts over few runs"
+
+
+def groups(trials: pd.DataFrame, column: str) -> Iterator[tuple[float, pd.DataFrame]]:
+    """Yield each value of a column of numbers, in order, with its trials."""
+    for value in sorted(trials[column].unique()):
+        yield float(value), trials[trials[column] == value]
 
 
 def unknown(unit: str = "", why: str = _NO_TRIAL) -> Estimate:
