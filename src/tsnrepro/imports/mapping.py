@@ -356,17 +356,29 @@ class TestbedFacts(ConfigModel):
     __test__ = False  # pytest collects classes by this name otherwise
 
     link_rate_mbps: PositiveFloat | None = None
+    """Wire rate of every link, in Mb/s."""
     queue_bytes: PositiveInt | None = None
+    """Limit of each egress queue, in bytes."""
     paths: PositiveInt | None = None
+    """Number of member paths."""
     history_length: PositiveInt | None = None
+    """frerSeqRcvyHistoryLength (IEEE Std 802.1CB-2017, 10.4.1.6)."""
     reset_ms: PositiveInt | None = None
+    """frerSeqRcvyResetMSec (10.4.1.7), in milliseconds."""
     receive_buffer_bytes: PositiveInt | None = None
+    """Socket buffer of the listener, in bytes."""
     switches: str | None = None
+    """Names of the switches."""
     kernel: str | None = None
+    """Kernel release of the hosts."""
     processor: str | None = None
+    """Processor of the hosts."""
     processors: PositiveInt | None = None
+    """Number of processors of a host."""
     iperf3: str | None = None
+    """Version of iperf3."""
     sockperf: str | None = None
+    """Version of sockperf."""
     measured: str | None = None
     """When it was measured, in the data set's own words."""
 

@@ -48,6 +48,7 @@ class PointParameters(ConfigModel):
     configuration: Configuration = "control"
     """``frer`` replicates over both member paths, ``control`` uses the first one alone."""
     payload_bytes: UdpPayload = FULL_PAYLOAD_BYTES
+    """UDP payload of a datagram, in bytes."""
     rate_mbps: PositiveFloat | None = None
     """Target payload rate of the talker; None if the measure searches for it."""
     pacing_timer_us: PositiveFloat = 1000.0
@@ -95,6 +96,7 @@ class LossMeasure(ConfigModel):
     """Loss, its locations, rates and latency at the parameter ``rate_mbps``."""
 
     kind: Literal["loss"] = "loss"
+    """Loss at one load."""
 
 
 class ThresholdMeasure(ConfigModel):
@@ -107,9 +109,13 @@ class ThresholdMeasure(ConfigModel):
     """
 
     kind: Literal["threshold"] = "threshold"
+    """The zero-loss threshold."""
     min_rate_mbps: Annotated[PositiveFloat, formerly("lowest_mbps")] = 1.0
+    """Lowest load that is tried, in Mb/s of payload."""
     precision: Annotated[float, Field(gt=1e-6, lt=1)] = 0.005
+    """Width of the final interval, as a share of its lower end."""
     loss_ratio: Probability = 0.0
+    """Largest loss ratio that counts as none."""
 
 
 class Part(ConfigModel):
@@ -118,6 +124,7 @@ class Part(ConfigModel):
     base: Annotated[dict[str, Value], _NAMED] = {}
     """Parameters that differ from the study's base in this part."""
     factors: Annotated[dict[str, Annotated[list[Value], Field(min_length=1)]], _NAMED]
+    """Values of each parameter that varies."""
 
     @model_validator(mode="after")
     def _values_differ(self) -> Self:
@@ -133,16 +140,21 @@ class Study(ConfigModel):
     """A study file."""
 
     description: str
+    """One line for lists and reports."""
     duration_s: PositiveFloat
     """Simulated time of one trial, before queues drain."""
     replications: PositiveInt
     """Number of seeds; each is used for all combinations, so that differences are paired."""
     seed: Annotated[int, Field(ge=0)] = 1
+    """Seed of the first replication."""
     points_per_job: PositiveInt = 1
     """Points per job; a job has an overhead of some seconds."""
     measure: Annotated[LossMeasure | ThresholdMeasure, Field(discriminator="kind")]
+    """What each point measures."""
     base: Annotated[dict[str, Value], _NAMED] = {}
+    """Parameters of all parts, where they are not the defaults."""
     parts: Annotated[dict[_PartName, Part], Field(min_length=1)]
+    """Parts of the study by name."""
 
     @model_validator(mode="after")
     def _number_of_points(self) -> Self:
