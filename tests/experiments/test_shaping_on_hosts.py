@@ -1,7 +1,7 @@
 """Shaping by commands: the job of a trial, and the gate of a kernel that has taprio."""
 
 import time
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -34,19 +34,25 @@ def shape(settings, mode):
 ALL_MODES = ["tas", "prio", "cbs", "mqprio", "etf", "fifo"]
 
 
-@pytest.mark.parametrize("kind", ["end-station", "bridge"])
-def test_every_mode_has_the_same_line(kind):
-    """One command on one port, which every frame of every mode leaves by."""
+@pytest.mark.parametrize(
+    ("kind", "switch"),
+    [*product(("end-station", "bridge"), ("kernel", "bridge")), ("tas-frer", "bridge")],
+)
+def test_nothing_behind_the_shaped_port_queues(kind, switch):
+    """It ends at the listener, or at the switch that recovers, and no qdisc stands there."""
     modes = [mode for mode in (*ALL_MODES, "direct") if mode in MODES_OF[kind]]
-    settings = part(kind, modes=modes, link_rate_mbps=100.0, idle_slope_mbps=20.0)
-    jobs = [on_hosts.job_of(settings, mode, 1) for mode in modes]
-    lines = {(s.host, s.argv) for job in jobs for s in job.configure if s.name == "line-1"}
-    ((host, argv),) = lines
-    assert (host, argv[4]) == ("line", "p1")
-    assert "tbf rate 100000000bit" in " ".join(argv)
-    for job in jobs:
-        (out,) = (link for link in job.links if link.other.host == "listener")
-        assert (out.one.host, out.one.device) == ("line", "p1")
+    if switch == "bridge":
+        modes = [mode for mode in modes if mode not in ("mqprio", "etf")]
+    changes = {"switch": switch, "link_rate_mbps": 100.0, "idle_slope_mbps": 20.0}
+    settings = part(kind, modes=modes, **changes)
+    for mode in modes:
+        job = on_hosts.job_of(settings, mode, 1)
+        shaped = on_hosts.topology.of_veth(settings, mode).shaped
+        ends = [(link.one, link.other) for link in job.links]
+        behind = [two.host for one, two in ends if (one.host, one.device) in shaped]
+        assert behind == (["sw2", "sw2"] if kind == "tas-frer" else ["listener"])
+        limited = {s.host for s in job.configure if {"tbf", "netem", "fq"} & {*s.argv}}
+        assert not limited & {*behind, "listener"}
 
 
 def test_gates_come_before_the_line_and_the_line_below_each_class():
@@ -163,8 +169,8 @@ def test_the_load_starts_before_the_stream_and_ends_after_it():
         for s in steps
     ]
     assert names == [
-        *("listener", "qdisc-before", "line-before", "load-listener", "load", "pause", "talker"),
-        *("end load", "pause", "end listener", "end load-listener", "qdisc-after", "line-after"),
+        *("listener", "qdisc-before", "load-listener", "load", "pause", "talker"),
+        *("end load", "pause", "end listener", "end load-listener", "qdisc-after"),
     ]
     assert all(s.seconds > 0 for s in steps if isinstance(s, Pause))
 
@@ -344,7 +350,7 @@ def software(**changes):
 
 def test_the_software_bridge_needs_no_queues_and_no_vlans_of_the_kernel():
     job = on_hosts.job_of(software(), "tas", 1)
-    assert [bridge.host for bridge in job.bridges] == ["line"]
+    assert not job.bridges
     assert not [vlan for port in job.ports() for vlan in port.vlans]
     qdiscs = {s.argv[s.argv.index("dev") + 2 :] for s in job.configure if s.argv[1] == "qdisc"}
     assert {words[0] for words in qdiscs} <= {"clsact", "root"}
@@ -432,8 +438,7 @@ def test_it_can_stand_for_the_talkers_own_port():
     at = {s.name: s.host for s in job.commands()}
     assert at["load"] == at["talker"] == "talker"
     assert at["bridge"] == "port"
-    buckets = {s.host for s in job.configure if "tbf" in s.argv}
-    assert buckets == {"line"}
+    assert not [s for s in job.configure if "tbf" in s.argv]
 
 
 def test_a_campaign_of_the_software_bridge_needs_nothing_of_the_kernel():
@@ -517,15 +522,13 @@ def behind_frer(**changes):
     return part("tas-frer", **values | changes)
 
 
-def test_each_member_path_has_gates_a_load_and_a_line_of_its_own():
+def test_each_member_path_has_gates_and_a_load_of_its_own():
     job = on_hosts.job_of(behind_frer(), "tas", 1)
     background = {s.name: s.host for s in job.commands() if s.background}
     assert background == {
         **{"bridge": "gate", "bridge1": "gate1", "load": "loader", "load1": "loader1"},
         **{"listener": "listener", "load-listener": "listener", "stallmeter": "listener"},
     }
-    lines = {s.host for s in job.configure if s.name.startswith("line") and "tbf" in s.argv}
-    assert lines == {"line", "line1"}
     ends = {(end.host, end.device): end for end in job.ports()}
     # A full packet has a VLAN tag and an R-TAG between the switches.
     assert {ends[at].mtu for at in (("sw1", "m0"), ("gate1", "p0"), ("sw2", "m1"))} == {1510}

@@ -88,7 +88,6 @@ def test_a_trial_between_two_cards(pair, unchanged):
     assert result["sent"] == result["received"] == PACKETS
     assert found.values["medium"] == "network cards"
     assert [row["kind"] for row in found.values["qdiscs"]] == ["bfifo"]
-    assert found.values["line"] == []
     agreed = found.values["machine"]["clocks"]
     assert [each["method"] for each in agreed] == ["one kernel, one clock"] * 2
     log = decompress(found.outputs[LOG])

@@ -5,7 +5,7 @@ would get. Hosts and links are in :mod:`.topology`; what makes a port shape is q
 of a kernel (:mod:`.veth_queues`) or of a card (:mod:`.card_queues`), the queues of a board
 (:mod:`.board_queues`), or the software bridge (:mod:`.software_bridge`).
 
-Egress is the kernel's receive stamp behind the line, at the frame's first bit, late by the few
+Egress is the kernel's receive stamp at the listener, at the frame's first bit, late by the few
 microseconds of bridge and network stack.
 """
 
@@ -113,7 +113,7 @@ def _agreements(result: JobResult) -> list[ClockSync]:
 
 def _egress_of(cable: Cable | None, clocks: list[ClockSync]) -> dict[str, Any]:
     """Return where egress times come from and how well they are known."""
-    source, uncertainty_ns = "kernel receive stamp behind the line", float(_STAMP_UNCERTAINTY_NS)
+    source, uncertainty_ns = "kernel receive stamp of the listener", float(_STAMP_UNCERTAINTY_NS)
     if cable is not None and cable.stamps == "hardware":
         source, uncertainty_ns = "receive stamp of the listener's card", _CARD_UNCERTAINTY_NS
     # Clocks apart add what linuxptp leaves of doubt.
@@ -147,11 +147,6 @@ def _counts_of(part: ShapingPart, wiring: Wiring, result: JobResult) -> dict[str
         "talker": asdict(sent),
         "listener": asdict(got),
         "qdiscs": [] if part.software_bridge else _counted(result, "qdisc"),
-        "line": [
-            row
-            for place, _ in enumerate(wiring.lines)
-            for row in _counted(result, nth("line", place))
-        ],
         **(software_bridge.counts_of(wiring, result) if part.software_bridge else {}),
         **({"frer": frer_switches.counts_of(result)} if wiring.replicated else {}),
         **_phases_of(part, sent, result),
@@ -285,18 +280,16 @@ def _configuration(
     if cable:
         ((host, device),) = wiring.shaped
         return numbered("shape", host, card_queues.commands(part, mode, device, cable.chip))
-    wired = [(nth("line", place), *port) for place, port in enumerate(wiring.lines)]
     # A talker's own port has no line in front of it.
-    if wiring.switched and part.kind != "end-station":
-        wired += [(f"wire-{host}", host, CARD) for host in wiring.senders]
+    wired = wiring.senders if wiring.switched and part.kind != "end-station" else ()
     return [
         *(software_bridge.tagging(wiring) if part.software_bridge else []),
         *(frer_switches.set_up(_STREAM_PORT) if wiring.replicated else []),
         *_shaping(part, mode, wiring),
         *(
             step
-            for name, host, port in wired
-            for step in numbered(name, host, [veth_queues.wire(part, port)])
+            for host in wired
+            for step in numbered(f"wire-{host}", host, [veth_queues.wire(part, CARD)])
         ),
     ]
 
@@ -389,9 +382,10 @@ def _board_cleared(wiring: Wiring) -> list[Step]:
 
 def _shows(part: ShapingPart, wiring: Wiring) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Return host and command of what is counted before and after, by a name."""
-    ports = {} if part.software_bridge else {"qdisc": wiring.shaped[0]}
-    ports |= {nth("line", place): port for place, port in enumerate(wiring.lines)}
-    return {name: (host, tuple(qdisc.show(device))) for name, (host, device) in ports.items()}
+    if part.software_bridge:
+        return {}
+    ((host, device),) = wiring.shaped
+    return {"qdisc": (host, tuple(qdisc.show(device)))}
 
 
 def _listener(part: ShapingPart, wiring: Wiring, deadline: float) -> Step:

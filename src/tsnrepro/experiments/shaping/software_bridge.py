@@ -31,9 +31,6 @@ _STATES: dict[bool, tuple[str, Mode]] = {
     True: (_SETTINGS_PATH, "tas"),
     False: ("/tmp/bridge.disabled", "prio"),
 }
-# Frames may be handed over so far ahead of their time on the line, which holds them: a thread that
-# wakes up late by less costs the line nothing.
-_AHEAD_US = 50.0
 _LONGEST_SLEEP_US = 200
 # The bridge's threads run before ordinary programs, on processors that all share. A talker that
 # had to wait for them would send what was due meanwhile at once, which is another stream, and a
@@ -90,9 +87,7 @@ def settings(part: ShapingPart, mode: Mode, wiring: Wiring, listener: str) -> Br
     assert mode != "cbs" or part.idle_slope_mbps is not None
     _, to_line = wiring.shaped[0]
     shapers = {part.priority: Shaper(part.idle_slope_mbps or 0.0)} if mode == "cbs" else {}
-    plain = PortSettings(
-        rate_mbps=part.link_rate_mbps, queue_bytes=part.queue_bytes, ahead_us=_AHEAD_US
-    )
+    plain = PortSettings(rate_mbps=part.link_rate_mbps, queue_bytes=part.queue_bytes)
     if wiring.replicated:
         plain = replace(plain, longest_bytes=plain.longest_bytes + R_TAG_BYTES)
     shaped = replace(

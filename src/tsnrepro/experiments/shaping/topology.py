@@ -2,25 +2,25 @@
 
 A part's shaped port is the talker's own or a switch's::
 
-    talker eth0 --- p0 line p1 --- eth0 listener
+    talker eth0 --- eth0 listener
 
-    talker eth0 --- p1 sw p0 --- p0 line p1 --- eth0 listener
+    talker eth0 --- p1 sw p0 --- eth0 listener
     loader eth0 --- p2
 
 The software bridge can stand for the talker's own port too, with stream and load from one host::
 
-    talker eth0 --- p1 port p0 --- p0 line p1 --- eth0 listener
+    talker eth0 --- p1 port p0 --- eth0 listener
 
 With FRER each member path has a shaped port and a load of its own; ``sw1`` copies and ``sw2``
 recovers::
 
-    talker eth0 --- p0 sw1 m0 --- p1 gate p0 ---- p0 line p1 ---- m0 sw2 p0 --- eth0 listener
+    talker eth0 --- p0 sw1 m0 --- p1 gate p0 ---- m0 sw2 p0 --- eth0 listener
                   loader eth0 --- p2
-                           m1 --- p1 gate1 p0 --- p0 line1 p1 --- m1
+                           m1 --- p1 gate1 p0 --- m1
                  loader1 eth0 --- p2
 
-The *line* is a bridge of its own whose port to the listener holds every mode's frames to the link
-rate, since veth sends at none. Cards and the ports of a board need none. A board that stands
+veth sends at no rate, so the shaped port holds its frames to the link rate itself. Nothing behind
+it does: a second limit of the same rate would keep every frame that once waits there. A board
 between cards is the switch ``sw`` of a bridge; its forwarding is set up before a trial.
 """
 
@@ -47,9 +47,8 @@ CARD = "eth0"
 HOST_PORT, MEMBERS, FRER_SWITCHES = "p0", ("m0", "m1"), ("sw1", "sw2")
 VLAN_ID = 10
 
-_OWN_PORT, _LINE = "port", "line"
-_TO_LINE, _FROM_TALKER, _FROM_LOADER = "p0", "p1", "p2"
-_LINE_IN, _LINE_OUT = "p0", "p1"
+_OWN_PORT = "port"
+_SHAPED, _FROM_TALKER, _FROM_LOADER = "p0", "p1", "p2"
 _MTU = 1504  # a tagged frame of a full packet
 _MEMBER_MTU = _MTU + R_TAG_BYTES
 
@@ -67,8 +66,6 @@ class Wiring:
     """One, or one a member path."""
     loaders: tuple[str, ...]
     """The host whose load each shaped port has."""
-    lines: tuple[Port, ...] = ((_LINE, _LINE_OUT),)
-    """Where token buckets stand for the lines; a real cable needs none."""
     to: str = "10.0.0.2"
     """The listener's address."""
     stamps: Stamps = "software"
@@ -128,7 +125,6 @@ def of_cable(cable: Cable, part: ShapingPart) -> Wiring:
         (),
         shaped=((TALKER, cable.talker.device),),
         loaders=(TALKER,),
-        lines=(),
         to=cable.listener.addresses[0].partition("/")[0],
         stamps=cable.stamps,
     )
@@ -142,7 +138,6 @@ def _of_board(cable: Cable, board: CabledSwitch) -> Wiring:
         (),
         shaped=((board.host, board.ports[LISTENER]),),
         loaders=(LOADER,),
-        lines=(),
         to=cable.listener.addresses[0].partition("/")[0],
         stamps=cable.stamps,
         ends=tuple(
@@ -163,20 +158,18 @@ def of_veth(part: ShapingPart, mode: Mode) -> Wiring:
     """
     if part.kind == "tas-frer":
         return _behind_frer(part)
-    out = Link(LinkEnd(_LINE, _LINE_OUT, mtu=_MTU), _card(part, LISTENER, 2))
-    line = Bridge(_LINE, (_LINE_IN, _LINE_OUT))
-    if part.kind == "end-station" and part.software_bridge:
-        into = Link(_card(part, TALKER, 1), LinkEnd(_OWN_PORT, _FROM_TALKER, mtu=_MTU))
-        links = (into, _line_behind(part, _OWN_PORT), out)
-        return Wiring(links, (line,), ((_OWN_PORT, _TO_LINE),), (TALKER,))
-    if part.kind == "end-station" or mode == "direct":
-        link = Link(_card(part, TALKER, 1), LinkEnd(_LINE, _LINE_IN, mtu=_MTU))
-        return Wiring((link, out), (line,), ((TALKER, CARD),), (TALKER,))
-    first = Link(_card(part, TALKER, 1), LinkEnd(SWITCH, _FROM_TALKER, mtu=_MTU))
-    links = (first, _load_to(part, SWITCH), _line_behind(part, SWITCH))
-    ports = (_FROM_TALKER, _FROM_LOADER, _TO_LINE)
-    switches = () if part.software_bridge else (Bridge(SWITCH, ports),)
-    return Wiring((*links, out), (*switches, line), ((SWITCH, _TO_LINE),), (LOADER,))
+    talker, listener = _card(part, TALKER, 1), _card(part, LISTENER, 2)
+    if mode == "direct" or (part.kind == "end-station" and not part.software_bridge):
+        return Wiring((Link(talker, listener),), (), ((TALKER, CARD),), (TALKER,))
+    switch = _OWN_PORT if part.kind == "end-station" else SWITCH
+    links = [Link(talker, LinkEnd(switch, _FROM_TALKER, mtu=_MTU))]
+    if switch == SWITCH:
+        links.append(_load_to(part, SWITCH))
+    links.append(Link(LinkEnd(switch, _SHAPED, mtu=_MTU), listener))
+    ports = (_FROM_TALKER, _FROM_LOADER, _SHAPED)
+    bridges = () if part.software_bridge else (Bridge(SWITCH, ports),)
+    loader = TALKER if switch == _OWN_PORT else LOADER
+    return Wiring(tuple(links), bridges, ((switch, _SHAPED),), (loader,))
 
 
 def _behind_frer(part: ShapingPart) -> Wiring:
@@ -192,18 +185,17 @@ def _behind_frer(part: ShapingPart) -> Wiring:
         Link(LinkEnd(other, HOST_PORT, mtu=_MTU), _card(part, LISTENER, 2)),
     ]
     gates = [nth("gate", place) for place, _ in enumerate(MEMBERS)]
-    lines = [nth(_LINE, place) for place, _ in enumerate(MEMBERS)]
-    for place, (member, gate, line) in enumerate(zip(MEMBERS, gates, lines, strict=True)):
-        first = LinkEnd(one, member, mtu=_MEMBER_MTU), LinkEnd(gate, _FROM_TALKER, mtu=_MEMBER_MTU)
-        last = LinkEnd(line, _LINE_OUT, mtu=_MEMBER_MTU), LinkEnd(other, member, mtu=_MEMBER_MTU)
-        inner = _load_to(part, gate, place), _line_behind(part, gate, place)
-        links += [Link(*first), *inner, Link(*last)]
+    for place, (member, gate) in enumerate(zip(MEMBERS, gates, strict=True)):
+        ends = (
+            (LinkEnd(one, member, mtu=_MEMBER_MTU), LinkEnd(gate, _FROM_TALKER, mtu=_MEMBER_MTU)),
+            (LinkEnd(gate, _SHAPED, mtu=_MEMBER_MTU), LinkEnd(other, member, mtu=_MEMBER_MTU)),
+        )
+        links += [Link(*ends[0]), _load_to(part, gate, place), Link(*ends[1])]
     return Wiring(
         tuple(links),
-        tuple(Bridge(line, (_LINE_IN, _LINE_OUT)) for line in lines),
-        shaped=tuple((gate, _TO_LINE) for gate in gates),
+        (),
+        shaped=tuple((gate, _SHAPED) for gate in gates),
         loaders=tuple(nth(LOADER, place) for place, _ in enumerate(MEMBERS)),
-        lines=tuple((line, _LINE_OUT) for line in lines),
     )
 
 
@@ -211,13 +203,6 @@ def _load_to(part: ShapingPart, switch: str, place: int = 0) -> Link:
     """Return the link from the host of a load to the switch whose port it loads."""
     loader = _card(part, nth(LOADER, place), 3 + place)
     return Link(loader, LinkEnd(switch, _FROM_LOADER, mtu=_MTU))
-
-
-def _line_behind(part: ShapingPart, switch: str, place: int = 0) -> Link:
-    """Return the link from a shaped port to the line behind it."""
-    mtu = _MEMBER_MTU if part.kind == "tas-frer" else _MTU
-    line = nth(_LINE, place)
-    return Link(LinkEnd(switch, _TO_LINE, mtu=mtu), LinkEnd(line, _LINE_IN, mtu=mtu))
 
 
 def _card(part: ShapingPart, host: str, number: int) -> LinkEnd:

@@ -1,9 +1,7 @@
 """Shaping by a kernel's queueing disciplines on veth ports, in software.
 
-veth sends at no rate of its own: a token bucket stands for the line (:mod:`.on_hosts`). The port
-itself has to send no faster, or queues would stand in the line, which no mode controls: a bucket
-above the scheduler where one qdisc can hold it, below each class where it cannot (taprio, mqprio).
-There
+veth sends at no rate of its own: a token bucket holds the port to the line's, above the scheduler
+where one qdisc can hold it, below each class where it cannot (taprio, mqprio). There
 
 - gates close a frame's time on the line before their window ends, since the kernel's own guard
   band is that of veth's 10 Gb/s (``guard_band``);

@@ -10,7 +10,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-enum { AGE_S = 1, SPIN_PS = 5000000 /* waiting for less is not worth a sleep */ };
+enum {
+	AGE_S = 1,
+	/* A timer wakes a thread late by some microseconds, which a frame would leave late and the
+	 * line stand idle: the last of a wait is polled. */
+	POLLED_PS = 30000000
+};
 
 /* Wait until a frame arrives, or the time at which a scheduler wants to look again. */
 static void rest(struct bridge *bridge, int first, int last, int64_t look_again)
@@ -20,10 +25,10 @@ static void rest(struct bridge *bridge, int first, int last, int64_t look_again)
 	int count = 0;
 
 	if (look_again != NEVER) {
-		int64_t left = look_again - now_ps(bridge);
+		int64_t left = look_again - now_ps(bridge) - POLLED_PS;
 		limit = left < limit ? left : limit;
 	}
-	if (limit <= SPIN_PS)
+	if (limit <= 0)
 		return;
 	struct timespec time = to_timespec((uint64_t)limit / 1000);
 	for (int number = first; number < last; number++)
