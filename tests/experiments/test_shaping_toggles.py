@@ -111,7 +111,7 @@ def test_a_stream_waits_for_its_gate_only_while_gates_are_enabled(monkeypatch, t
     log = decompress(measured.outputs[LOG])
     for phase in phases:
         found = latency_us(phase.of(log, 0.1))
-        assert len(found) > 80
+        assert len(found) > 50  # of 150; starting each toggle takes some off the last phase
         # Every fourth datagram is in the window; the others wait for up to three quarters of it.
         waited = np.mean(found > 2_000)
         assert waited > 0.6 if phase.enabled else waited < 0.1

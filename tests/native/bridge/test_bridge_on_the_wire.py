@@ -77,12 +77,12 @@ def test_addresses_are_learned_by_vlan_pinned_and_forgotten(bridge):
 
 
 def test_a_port_that_goes_down_loses_what_was_on_it_and_comes_back(bridge):
-    bridge.start(BridgeSettings(PortSettings(rate_mbps=1)))
+    bridge.start(BridgeSettings(PortSettings(rate_mbps=0.5)))
     one, two, three = bridge.stations
     two.send(frame(one.mac, two.mac))
     one.heard()
     three.heard()
-    # A megabit a second: 20 frames of 1000 bytes take 160 ms.
+    # Half a megabit a second: 20 frames of 1000 bytes take 320 ms.
     for _ in range(20):
         one.send(frame(two.mac, one.mac, size=1000))
     bridge.set_link("p1", "down")
@@ -101,14 +101,14 @@ def test_a_port_that_goes_down_loses_what_was_on_it_and_comes_back(bridge):
 
 
 def test_a_port_that_goes_down_takes_nothing_of_others(bridge):
-    bridge.start(BridgeSettings(PortSettings(rate_mbps=1)))
+    bridge.start(BridgeSettings(PortSettings(rate_mbps=0.5)))
     one, two, three = bridge.stations
     for station in (two, three):
         station.send(frame(one.mac, station.mac))
     one.heard()
     two.heard(0.1)
     three.heard(0.1)
-    # As much for each of two ports as they send in 160 ms.
+    # As much for each of two ports as they send in 320 ms.
     for number in range(20):
         for to in (two, three):
             one.send(frame(to.mac, one.mac, size=1000, number=number))
