@@ -367,7 +367,7 @@ def test_a_network_with_slow_links_loses_at_their_limit():
     assert counts[0] == counts[1] > 0
 
 
-PAIRS = ("count", "with.count", "without.count", "p")
+SIDES = ("with", "without")
 
 
 def test_an_intervention_finds_what_makes_the_difference():
@@ -376,12 +376,16 @@ def test_an_intervention_finds_what_makes_the_difference():
     for name, points in (("buffer", -200 / 3), ("realtime", -200 / 3), ("frer", 0)):
         change = found[f"loss.intervention.{name}.difference.percent"]
         assert change["value"] == pytest.approx(points), name
-        pairs = {key: found[f"loss.intervention.{name}.pairs.{key}"]["value"] for key in PAIRS}
+        trials, lossy = (
+            [found[f"loss.intervention.{name}.{side}.{kind}.count"]["value"] for side in SIDES]
+            for kind in ("trials", "lossy")
+        )
+        assert trials[0] == trials[1]  # pairs: one larger buffer, one other priority
         # All pairs that differ lost without the change: a coin that falls on one side each time.
-        differing = round(-points / 100 * pairs["count"])
-        assert (pairs["with.count"], pairs["without.count"]) == (0, differing)
+        differing = round(-points / 100 * trials[0])
+        assert lossy[1] - lossy[0] == differing
         adjusted = 3 * 0.5 ** (differing - 1) if differing else 1
-        assert pairs["p"] == pytest.approx(adjusted)
+        assert found[f"loss.intervention.{name}.p"]["value"] == pytest.approx(adjusted)
     lossy = found["loss.intervention.size_1.ordinary.frer.lossy.percent"]["value"]
     assert lossy == pytest.approx(200 / 3)
     assert found["loss.intervention.size_2.mb"]["value"] == 16

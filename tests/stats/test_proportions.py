@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +8,7 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
 from tsnrepro.stats.estimate import Limits
-from tsnrepro.stats.proportions import discordant_pairs, share, upper_bound_when_none_lost
+from tsnrepro.stats.proportions import compare_within_strata, share, upper_bound_when_none_lost
 
 
 # "Clopper-Pearson" column of Newcombe (1998), Statistics in Medicine 17(8), table I.
@@ -93,28 +94,48 @@ def test_bounds_need_a_draw():
         upper_bound_when_none_lost(0)
 
 
-def test_discordant_pairs_are_a_fair_coin_under_the_null_hypothesis():
+def paired(first, second):
+    strata = [*range(len(first)), *range(len(second))]
+    groups = [True] * len(first) + [False] * len(second)
+    return compare_within_strata([*first, *second], groups, strata)
+
+
+def test_pairs_are_compared_as_by_mcnemar():
     # Approval before and after in Agresti (2013), Categorical Data Analysis, section 11.1: 150 and
     # 86 of 1600 changed their minds.
     first = [True] * (794 + 150) + [False] * (86 + 570)
     second = [True] * 794 + [False] * 150 + [True] * 86 + [False] * 570
-    found = discordant_pairs(first, second)
-    assert (found.first_only, found.second_only) == (150, 86)
+    found = paired(first, second)
+    assert (found.trials, found.outcomes) == ((1600, 1600), (944, 880))
     assert found.p_value == pytest.approx(mcnemar([[794, 150], [86, 570]]).pvalue)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=60))
+def test_one_stratum_is_compared_as_by_fisher(trials):
+    outcome, first = ([trial[place] for trial in trials] for place in (0, 1))
+    found = compare_within_strata(outcome, first, [7] * len(trials))
+    if not 0 < sum(first) < len(first):
+        assert (found.trials, found.p_value) == ((0, 0), 1)
+        return
+    table = [[hit, size - hit] for hit, size in zip(found.outcomes, found.trials, strict=True)]
+    assert found.p_value == pytest.approx(stats.fisher_exact(table).pvalue)
+
+
+def test_one_of_five_in_each_stratum_is_a_sum_of_chances():
+    """Six of 18 trials lost and none of the 72 that share their strata: a fifth to the sixth."""
+    strata = np.repeat(np.arange(18), 5)
+    first = np.tile([True] + 4 * [False], 18)
+    found = compare_within_strata(first & (strata < 6), first, strata)
+    assert (found.trials, found.outcomes) == ((18, 72), (6, 0))
+    assert found.p_value == pytest.approx(0.2**6)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=60))
 def test_concordant_pairs_do_not_matter_and_sides_are_symmetric(pairs):
     first, second = [one for one, _ in pairs], [other for _, other in pairs]
-    found, turned = discordant_pairs(first, second), discordant_pairs(second, first)
-    assert found.p_value == turned.p_value
-    assert (found.first_only, found.second_only) == (turned.second_only, turned.first_only)
-    differing = found.first_only + found.second_only
-    assert differing == sum(one != other for one, other in pairs)
-    if not differing:
-        assert found.p_value == 1
-
-
-def test_trials_that_do_not_pair_up_are_refused():
-    with pytest.raises(ValueError, match="2 against 1"):
-        discordant_pairs([True, False], [True])
+    found, turned = paired(first, second), paired(second, first)
+    assert found.p_value == pytest.approx(turned.p_value)
+    assert found.outcomes == turned.outcomes[::-1]
+    differing = [(one, other) for one, other in pairs if one != other]
+    without = paired([one for one, _ in differing], [other for _, other in differing])
+    assert found.p_value == pytest.approx(without.p_value)

@@ -82,44 +82,58 @@ def upper_bound_when_none_lost(n: int, level: float = DEFAULT_LEVEL) -> float:
 
 
 @dataclass(frozen=True)
-class DiscordantPairs:
-    """Pairs of trials of which exactly one had the outcome, and the test of McNemar.
+class StratifiedComparison:
+    """How often two groups of trials had an outcome, and the exact test within strata.
 
     Attributes
     ----------
-    first_only, second_only
-        Pairs in which only the first, or only the second, trial had it.
+    trials, outcomes
+        Trials of the first and the second group, and those that had the outcome.
     p_value
-        Two-sided p value of the null hypothesis that both are equally likely; one without
-        discordant pairs.
+        Two-sided p value of the null hypothesis that within each stratum every trial is equally
+        likely to have it; one where no stratum is informative.
     """
 
-    first_only: int
-    second_only: int
+    trials: tuple[int, int]
+    outcomes: tuple[int, int]
     p_value: float
 
 
-def discordant_pairs(first: ArrayLike, second: ArrayLike) -> DiscordantPairs:
-    """Compare an outcome of paired trials by the exact test of McNemar (1947).
+def compare_within_strata(
+    outcome: ArrayLike, first: ArrayLike, strata: ArrayLike
+) -> StratifiedComparison:
+    """Compare an outcome of two groups by the exact conditional test within strata.
 
-    Psychometrika 12(2). Pairs of which both trials, or neither, had the outcome are not
-    informative. The test is exact for any dependence within pairs if the condition of each trial of
-    a pair was randomized.
+    Given how many trials of each stratum had the outcome, those of the first group are a sum of
+    hypergeometric numbers (Birch 1964, J. R. Stat. Soc. B 26(2)). Of one stratum this is Fisher's
+    exact test, of pairs McNemar's (1947). It is exact for any dependence within strata if the
+    conditions of their trials were randomized. Strata without both groups are left out.
 
     Parameters
     ----------
-    first, second
-        Whether the trials of each pair had the outcome, both of shape (pairs,).
-
-    Raises
-    ------
-    ValueError
-        The groups have different sizes.
+    outcome, first
+        Whether each trial had the outcome, and is of the first group, both of shape (trials,).
+    strata
+        The number of each trial's stratum, of the same shape.
     """
-    a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    if a.shape != b.shape:
-        raise ValueError(f"trials must pair up: {a.size} against {b.size}")
-    one, other = int((a & ~b).sum()), int((b & ~a).sum())
-    if not one + other:
-        return DiscordantPairs(0, 0, 1.0)
-    return DiscordantPairs(one, other, float(stats.binomtest(one, one + other, 0.5).pvalue))
+    had, one, number = np.asarray(outcome, bool), np.asarray(first, bool), np.asarray(strata)
+    trials, outcomes = np.zeros(2, int), np.zeros(2, int)
+    chances, least = np.ones(1), 0
+    for stratum in np.unique(number):
+        of = number == stratum
+        size, total, ours = int(of.sum()), int(had[of].sum()), int(one[of].sum())
+        if not 0 < ours < size:
+            continue
+        low, high = max(0, total - (size - ours)), min(total, ours)
+        possible = np.arange(low, high + 1)
+        chances = np.convolve(chances, stats.hypergeom(size, total, ours).pmf(possible))
+        least += low
+        lossy = int((had & one)[of].sum())
+        trials += ours, size - ours
+        outcomes += lossy, total - lossy
+    seen = chances[outcomes[0] - least]
+    # As likely as what was seen but for rounding.
+    p_value = min(1.0, float(chances[chances <= seen * (1 + 1e-7)].sum()))
+    return StratifiedComparison(
+        (int(trials[0]), int(trials[1])), (int(outcomes[0]), int(outcomes[1])), p_value
+    )

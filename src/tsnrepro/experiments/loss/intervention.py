@@ -3,7 +3,7 @@
 An intervention changes one thing and leaves the rest: each cell (buffer, priority, load) is
 measured under both configurations in every repetition, so that every effect is a difference within
 repetitions. What is compared is the share of trials that lost a datagram: how much it changes, over
-repetitions, and whether it does at all, over pairs of trials that are alike in everything else.
+repetitions, and whether it does at all, within blocks of trials that are alike in everything else.
 """
 
 import math
@@ -16,7 +16,7 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.results.estimates import difference_of_share, known, loss, shared
 from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import holm
-from tsnrepro.stats.proportions import DiscordantPairs, discordant_pairs
+from tsnrepro.stats.proportions import StratifiedComparison, compare_within_strata
 
 NAME = "loss.intervention"
 POINTS = "percentage points"
@@ -24,7 +24,7 @@ POINTS = "percentage points"
 SIZES = 5
 SIGNIFICANCE = 0.05
 PRIORITIES = {"ordinary": False, "realtime": True}
-# What trials differ by; one changes between the trials of a pair.
+# What trials differ by; one changes between the trials of a block.
 _CONDITIONS = ("buffer_bytes", "realtime", "configuration", "target_mbps", "repetition")
 
 
@@ -47,7 +47,7 @@ def add(results: Results, trials: pd.DataFrame) -> None:
     for name, change in changes.items():
         effect = difference_of_share(change.after, change.before, "lossy_percent", POINTS)
         results.estimate(f"{NAME}.{name}.difference.percent", effect, 1, trials["trial"])
-    _pairs(results, changes, trials["trial"])
+    _tests(results, changes, trials["trial"])
     shared(results, f"{NAME}.duration_s", trials, "duration_s", "s")
     highest = float(trials["target_mbps"].max())
     method = "configuration"
@@ -94,57 +94,56 @@ def _size(results: Results, name: str, cells: pd.DataFrame, size: float | None) 
 
 
 def _changes(cells: pd.DataFrame, sizes: list[float]) -> dict[str, _Change]:
-    """Return the trials with a large buffer, priority and FRER, and those without it."""
+    """Return the trials with a larger buffer, priority and FRER, and those without it."""
     ordinary = cells[~cells["realtime"]]
     default = cells[cells["buffer_bytes"] == (sizes[0] if sizes else np.nan)]
-    largest = ordinary["buffer_bytes"] == (sizes[-1] if len(sizes) > 1 else np.nan)
+    larger = ordinary["buffer_bytes"] > (sizes[0] if sizes else np.nan)
     before = default[~default["realtime"]]
     frer, control = (cells[cells["configuration"] == c] for c in ("frer", "control"))
     return {
-        "buffer": _Change("buffer_bytes", ordinary[largest], before),
+        "buffer": _Change("buffer_bytes", ordinary[larger], before),
         "realtime": _Change("realtime", default[default["realtime"]], before),
         "frer": _Change("configuration", frer, control),
     }
 
 
-def _pairs(results: Results, changes: dict[str, _Change], trials: pd.Series) -> None:
-    """Add in how many pairs only the trial with a change lost, only that without, and the test.
+def _tests(results: Results, changes: dict[str, _Change], trials: pd.Series) -> None:
+    """Add how many trials with and without a change lost, and the exact test within blocks.
 
-    The order of trials is random within each repetition. If a change does nothing, which trial of
-    a pair meets a stall is therefore chance, whatever the hour does to all of them.
+    The order of trials is random within each repetition. If a change does nothing, which trials of
+    a block meet a stall is therefore chance, whatever the hour does to all of them.
     """
-    found = {}
-    for name, change in changes.items():
-        same = [column for column in _CONDITIONS if column != change.column]
-        # Trials without a repetition would all be pairs of each other.
-        after, before = (known(side, *same) for side in (change.after, change.before))
-        both = after.merge(before, on=same, suffixes=("_with", "_without"))
-        lossy = [both[f"lossy_percent_{side}"] > 0 for side in ("with", "without")]
-        results.value(f"{NAME}.{name}.pairs.count", len(both) or None, trials)
-        if len(both):
-            found[name] = discordant_pairs(*lossy)
-    p_values = [each.p_value for each in found.values()]
-    adjusted = dict(zip(found, holm(p_values) if found else [], strict=True))
-    method = f"exact McNemar test of pairs of trials, Holm's adjustment over {len(found)}"
-    for name in changes:
-        pairs, p_value = found.get(name), float(adjusted.get(name, math.nan))
-        for side, number in _sides(pairs).items():
-            results.value(f"{NAME}.{name}.pairs.{side}.count", number, trials)
-        results.value(f"{NAME}.{name}.pairs.p", p_value, trials, digits=4, method=method)
-        results.value(f"{NAME}.{name}.verdict", _verdict(pairs, p_value), trials, method=method)
+    found = {name: _compared(change) for name, change in changes.items()}
+    there = {name: each for name, each in found.items() if each is not None}
+    p_values = holm([each.p_value for each in there.values()]) if there else []
+    adjusted = dict(zip(there, p_values, strict=True))
+    method = f"exact test within blocks of trials alike, Holm's adjustment over {len(there)}"
+    for name, each in found.items():
+        p_value = float(adjusted.get(name, math.nan))
+        for place, side in enumerate(("with", "without")):
+            key = f"{NAME}.{name}.{side}"
+            results.value(f"{key}.trials.count", each and each.trials[place], trials)
+            results.value(f"{key}.lossy.count", each and each.outcomes[place], trials)
+        results.value(f"{NAME}.{name}.p", p_value, trials, digits=4, method=method)
+        results.value(f"{NAME}.{name}.verdict", _verdict(each, p_value), trials, method=method)
 
 
-def _sides(pairs: DiscordantPairs | None) -> dict[str, int | None]:
-    """Return in how many pairs only the trial with a change, or only that without it, lost."""
-    if pairs is None:
-        return {"with": None, "without": None}
-    return {"with": pairs.first_only, "without": pairs.second_only}
+def _compared(change: _Change) -> StratifiedComparison | None:
+    """Compare the trials with and without a change; None where no block has both."""
+    same = [column for column in _CONDITIONS if column != change.column]
+    # Trials without a repetition would all be one block.
+    sides = [known(side, *same) for side in (change.after, change.before)]
+    both = pd.concat([side.assign(changed=side is sides[0]) for side in sides])
+    blocks = both.groupby(same).ngroup()
+    found = compare_within_strata(both["lossy_percent"] > 0, both["changed"], blocks)
+    return found if found.trials[0] else None
 
 
-def _verdict(pairs: DiscordantPairs | None, p_value: float) -> str | None:
+def _verdict(found: StratifiedComparison | None, p_value: float) -> str | None:
     """Return whether with a change fewer trials lose, or more, or neither is shown."""
-    if pairs is None:
+    if found is None:
         return None
     if p_value >= SIGNIFICANCE:
         return "cannot tell"
-    return "lower" if pairs.first_only < pairs.second_only else "higher"
+    (changed, unchanged), (lossy, before) = found.trials, found.outcomes
+    return "lower" if lossy / changed < before / unchanged else "higher"
