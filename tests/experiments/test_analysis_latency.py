@@ -62,6 +62,10 @@ def test_a_clear_rise_is_called_higher():
     assert low < 20 < high
     assert value == pytest.approx(20, abs=3)
     assert found.of("latency.mean.verdict").value == "higher"
+    # In microseconds: a fifth of the control's mean.
+    value, low, high = found.interval("latency.mean.difference.us")
+    assert low < 0.2 * found.of("latency.mean.control.us").value < high
+    assert value == pytest.approx(0.2 * found.of("latency.mean.control.us").value, rel=0.15)
 
 
 def test_a_clear_fall_is_called_lower():

@@ -12,7 +12,7 @@ from tsnrepro.common.ethernet import main_payload_bytes
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.imports.readers import recorded_observations
 from tsnrepro.records.store import HALF_ROUND_TRIPS, SOCKPERF_LOG, RawStore, open_run
-from tsnrepro.results.estimates import in_pairs, known, mean, relative, shared, total
+from tsnrepro.results.estimates import difference, in_pairs, known, mean, relative, shared, total
 from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.equivalence import Verdict, equivalence
@@ -198,6 +198,8 @@ def _compare(
     for name, change in changes.items():
         key = f"latency.{name}.difference.percent"
         results.estimate(key, change.estimate, 1, trials["trial"])
+        shift = difference(frer, control, f"{name}_us", "us")
+        results.estimate(f"latency.{name}.difference.us", shift, 2, trials["trial"])
     _equivalent(results, frer, control, trials)
     p_values = [change.p_value for change in changes.values()]
     adjusted = holm(p_values) if np.isfinite(p_values).all() else np.ones(len(p_values))
