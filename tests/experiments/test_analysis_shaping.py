@@ -34,7 +34,7 @@ from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
 from tsnrepro.experiments.shaping.media import DifferentMediaError
 from tsnrepro.experiments.shaping.phase import Gate, adherence
 from tsnrepro.experiments.shaping.plan import Factors
-from tsnrepro.experiments.shaping.settings import ShapingPart
+from tsnrepro.experiments.shaping.settings import BOARD_MEDIUM, ShapingPart
 from tsnrepro.stats.estimate import Estimate
 
 DAY_NS = 1_790_000_000 * 10**9  # a time of day, which a float cannot hold to the nanosecond
@@ -573,3 +573,13 @@ def test_how_the_bridges_threads_divide_the_work_is_a_result(medium, division, w
     logs = {("tas", 0.0, 1): log_of(np.ones(3))}
     run = run_of(logs, kind="bridge", media={"tas": medium}, loads=(0.0,), **division)
     assert shaping_values.analyse(run).of("shaping.test.conditions.threads").value == word
+
+
+def test_the_size_of_queues_is_a_result_where_it_is_known():
+    """262,144 bytes, which a line of 100 Mb/s empties in 21.0 ms."""
+    logs = {("tas", 0.0, 1): log_of(np.ones(3))}
+    for medium, known in (("emulated veth", (262_144, 20.97152)), (BOARD_MEDIUM, (None, None))):
+        run = run_of(logs, kind="bridge", media={"tas": medium}, loads=(0.0,), link_rate_mbps=100.0)
+        found = shaping_values.analyse(run)
+        keys = [f"shaping.test.conditions.queue.{unit}" for unit in ("bytes", "ms")]
+        assert tuple(found.of(key).value for key in keys) == known

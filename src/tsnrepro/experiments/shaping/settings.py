@@ -350,7 +350,7 @@ EXPERIMENT = Experiment(
         f"shaping.*.{_LATENCY_MODES}.*.{_STATISTICS}.us",
         f"shaping.*.etf.*.deviation.{_STATISTICS}.us",
         "shaping.*.conditions.{link.mbps,reserved.mbps,interval.us,payload.bytes,load_payload.bytes}",
-        "shaping.*.conditions.threads",
+        "shaping.*.conditions.{threads,queue.bytes,queue.ms}",
         f"shaping.*.{_MODES}.*.{{runs.count,sent.count,lost.count,load.mbps}}",
         "shaping.*.tas.*.outside.{count,percent,runs.percent}",
         f"shaping.*.{_LATENCY_MODES}.*.max.below_{{1,10,50}}ms",

@@ -121,8 +121,24 @@ def _conditions(results: Results, run: Run, part: ShapingPart) -> None:
     ):
         key = _at(part.name, "conditions", name)
         results.value(key, value, names, unit=unit, method="configuration")
+    _queue(results, run, part)
     key = _at(part.name, "conditions.threads")
     results.value(key, _threads(run, part), names, method="configuration")
+
+
+def _queue(results: Results, run: Run, part: ShapingPart) -> None:
+    """Add the limit of each queue, and how long the line takes to empty a full one.
+
+    The lengths of a board's queues are the chip's, which are unknown.
+    """
+    names = run.rows(part.name)["trial"]
+    limit = None if _shaper(run, part) == "board" else part.queue_bytes
+    key = _at(part.name, "conditions.queue")
+    results.value(f"{key}.bytes", limit, names, unit="B", method="configuration")
+    emptied_ms = limit and limit * 8 / part.link_rate_mbps / 1000
+    results.value(
+        f"{key}.ms", emptied_ms, names, unit="ms", digits=1, method="limit over line rate"
+    )
 
 
 def _threads(run: Run, part: ShapingPart) -> str | None:
