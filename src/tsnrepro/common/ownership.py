@@ -3,8 +3,8 @@
 import atexit
 import os
 
+from tsnrepro.common.processes import start_after_exit
 from tsnrepro.common.repository import root
-from tsnrepro.common.temporary import start_after_exit
 
 # In the environment of child processes: their parent restores ownership after all of them.
 _RESTORED = "TSNREPRO_RESTORES_OWNERSHIP"

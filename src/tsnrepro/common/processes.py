@@ -1,4 +1,6 @@
-"""Child processes that end with this process, even if it is killed."""
+"""Child processes that end with this process, or clean up after it, even if it is killed."""
+
+import subprocess
 
 
 def killed_with_parent(*argv: str) -> list[str]:
@@ -25,4 +27,20 @@ def in_namespaces(kinds: tuple[str, ...], *argv: str) -> list[str]:
     spaces = [f"--{kind}" for kind in kinds]
     return killed_with_parent(
         "unshare", *spaces, "--pid", "--fork", "--kill-child=KILL", "--mount-proc", *argv
+    )
+
+
+def start_after_exit(script: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a shell script that can tell when this process has ended, even if it was killed.
+
+    Its standard input ends then. It runs in a session of its own, which signals to this process's
+    group do not reach.
+    """
+    return subprocess.Popen(
+        ["sh", "-c", script, "sh", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True,
     )

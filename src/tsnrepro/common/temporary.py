@@ -4,7 +4,6 @@ import atexit
 import os
 import secrets
 import shutil
-import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.processes import start_after_exit
 
 # sun_path of struct sockaddr_un (include/uapi/linux/un.h) has 108 bytes, and the last one is zero.
 LONGEST_SOCKET_PATH = 107
@@ -58,22 +58,6 @@ def temporary_folder(socket: str = "") -> Iterator[str]:
 
 def _prefix(pid: int) -> str:
     return f"tsnrepro-{pid}-"
-
-
-def start_after_exit(script: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a shell script that can tell when this process has ended, even if it was killed.
-
-    Its standard input ends then. It runs in a session of its own, which signals to this process's
-    group do not reach.
-    """
-    return subprocess.Popen(
-        ["sh", "-c", script, "sh", *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        text=True,
-    )
 
 
 _REMOVE = 'while read -r folder; do set -- "$@" "$folder"; done; exec rm -rf -- "$@"'
