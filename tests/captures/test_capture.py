@@ -169,5 +169,5 @@ def test_a_failed_client_leaves_no_capture_and_no_file(testbed, monkeypatch):
 def test_dumpcap_reports_missed_frames():
     said = "Packets received/dropped on interface 'm0': 33984/12 (pcap:12/dumpcap:0)"
     assert dumpcap.parse_totals(said) == dumpcap.Totals(33984, 12)
-    with pytest.raises(ToolError, match="no totals but: You don't have permission"):
+    with pytest.raises(ToolError, match="printed no totals: You don't have permission"):
         dumpcap.parse_totals("You don't have permission")
