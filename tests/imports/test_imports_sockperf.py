@@ -120,7 +120,7 @@ def test_windows_line_ends():
         (printed.sockperf_log([]), "no observation"),
         (printed.sockperf_log([1.0], closed=False) + "1, 2.5, 2.6\n", "Row #2.*got 3"),
         (printed.sockperf_log([1.0], closed=False) + "1, 2.5, 2.6, x\n", "Row #2.*'x'"),
-        (printed.sockperf_log([1.0], closed=False) + "1, 2.5, 2.6,\n", "row that is none"),
+        (printed.sockperf_log([1.0], closed=False) + "1, 2.5, 2.6,\n", "invalid row"),
     ],
 )
 def test_a_broken_log_is_an_error_that_names_the_row(text, what):
