@@ -126,7 +126,7 @@ def compare_within_strata(
             continue
         low, high = max(0, total - (size - ours)), min(total, ours)
         possible = np.arange(low, high + 1)
-        chances = np.convolve(chances, stats.hypergeom(size, total, ours).pmf(possible))
+        chances = np.convolve(chances, stats.hypergeom.pmf(possible, size, total, ours))
         least += low
         lossy = int((had & one)[of].sum())
         trials += ours, size - ours
