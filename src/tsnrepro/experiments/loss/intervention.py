@@ -132,8 +132,8 @@ def _compared(change: _Change) -> StratifiedComparison | None:
     """Compare the trials with and without a change; None where no block has both."""
     same = [column for column in _CONDITIONS if column != change.column]
     # Trials without a repetition would all be one block.
-    sides = [known(side, *same) for side in (change.after, change.before)]
-    both = pd.concat([side.assign(changed=side is sides[0]) for side in sides])
+    after, before = known(change.after, *same), known(change.before, *same)
+    both = pd.concat([after.assign(changed=True), before.assign(changed=False)])
     blocks = both.groupby(same).ngroup()
     found = compare_within_strata(both["lossy_percent"] > 0, both["changed"], blocks)
     return found if found.trials[0] else None

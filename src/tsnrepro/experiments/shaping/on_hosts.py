@@ -146,7 +146,7 @@ def _counts_of(part: ShapingPart, wiring: Wiring, result: JobResult) -> dict[str
         },
         "talker": asdict(sent),
         "listener": asdict(got),
-        "qdiscs": [] if part.software_bridge else _counted(result, "qdisc"),
+        "qdiscs": [] if part.software_bridge else _counted(result),
         **(software_bridge.counts_of(wiring, result) if part.software_bridge else {}),
         **({"frer": frer_switches.counts_of(result)} if wiring.replicated else {}),
         **_phases_of(part, sent, result),
@@ -190,10 +190,9 @@ def _drain_s(part: ShapingPart) -> float:
     return _LATENESS_S + queued_bytes * 8 / (part.link_rate_mbps * 1e6)
 
 
-def _counted(result: JobResult, name: str) -> list[dict[str, Any]]:
+def _counted(result: JobResult) -> list[dict[str, Any]]:
     before, after = (
-        qdisc.parse_statistics(result.steps[f"{name}-{when}"].stdout)
-        for when in ("before", "after")
+        qdisc.parse_statistics(result.steps[f"qdisc-{when}"].stdout) for when in ("before", "after")
     )
     return qdisc.statistics_between(before, after)
 
@@ -352,12 +351,11 @@ def _pacing(part: ShapingPart, mode: Mode) -> command.Pacing:
 def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | Pause]:
     """Start what listens and what loads, let the talker send, end all and read the counters."""
     deadline = _deadline_s(part)
-    shows = _shows(part, wiring)
     loaded = part.loads_mbps[0] > 0
     loads = [nth("load", place) for place, _ in enumerate(wiring.loaders)] if loaded else []
     return [
         _listener(part, wiring, deadline),
-        *(Step(f"{name}-before", *show, COMMAND_S) for name, show in shows.items()),
+        *_statistics(part, wiring, "before"),
         *(software_bridge.started(wiring, deadline) if part.software_bridge else []),
         *(_loads(part, wiring, deadline) if loaded else []),
         *([Pause(_LEAD_S)] if loaded else []),
@@ -368,7 +366,7 @@ def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | 
         *([Stop("load-listener")] if loaded else []),
         *(software_bridge.stop(wiring) if part.software_bridge else []),
         *(frer_switches.ask() if wiring.replicated else []),
-        *(Step(f"{name}-after", *show, COMMAND_S) for name, show in shows.items()),
+        *_statistics(part, wiring, "after"),
         *_board_cleared(wiring),
     ]
 
@@ -380,12 +378,12 @@ def _board_cleared(wiring: Wiring) -> list[Step]:
     return [Step("clear", host, tuple(board_queues.cleared(device)), COMMAND_S)]
 
 
-def _shows(part: ShapingPart, wiring: Wiring) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return host and command of what is counted before and after, by a name."""
+def _statistics(part: ShapingPart, wiring: Wiring, when: str) -> list[Step]:
+    """Return the step that reads the shaped port's counters; the software bridge prints its own."""
     if part.software_bridge:
-        return {}
+        return []
     ((host, device),) = wiring.shaped
-    return {"qdisc": (host, tuple(qdisc.show(device)))}
+    return [Step(f"qdisc-{when}", host, tuple(qdisc.show(device)), COMMAND_S)]
 
 
 def _listener(part: ShapingPart, wiring: Wiring, deadline: float) -> Step:
