@@ -154,17 +154,14 @@ def test_a_client_that_cannot_connect_is_a_failed_trial_that_keeps_what_was_said
     """And no server is left that would answer the next trial in the wrong configuration."""
     found, began = Measurement(), time.monotonic()
     factors = {"configuration": "frer", "payload_bytes": 200, "rate_mbps": 1.0, "duration_s": 1}
-    run = {host: testbed.hosts[host].run for host in (TALKER, LISTENER)}
-    impatient = "net.ipv4.neigh.eth0.retrans_time_ms={}"
-    run[TALKER](["sysctl", "-qw", impatient.format(50)], deadline_s=5).check()
-    run[LISTENER](["ip", "link", "set", "eth0", "down"], deadline_s=5).check()
-    run[TALKER](["ip", "neigh", "flush", "dev", "eth0"], deadline_s=5).check()
+    route = ["unreachable", testbed.address(LISTENER)]
+    run = testbed.hosts[TALKER].run
+    run(["ip", "route", "add", *route], deadline_s=5).check()
     try:
         with pytest.raises((CommandError, ToolError), match=r"No route to host"):
             loss.measure(testbed, Trial("loss", "label", factors, 1), found)
     finally:
-        run[TALKER](["sysctl", "-qw", impatient.format(1000)], deadline_s=5).check()
-        run[LISTENER](["ip", "link", "set", "eth0", "up"], deadline_s=5).check()
+        run(["ip", "route", "del", *route], deadline_s=5).check()
     assert "error" in json.loads(found.outputs["iperf3.json"])
     assert "counters-before.json.gz" in found.outputs
     assert found.commands[0]["argv"][0] == "iperf3"

@@ -239,7 +239,7 @@ EDITS = {
         {*AUDITED, *PRINTED},
     ),
     "generated tables": (
-        "src/tsnrepro/papers/tables.py",
+        "src/tsnrepro/papers/loss_tables.py",
         "def loss_rows(",
         "EDITED = True\n\n\ndef loss_rows(",
         {*PRINTED, f"report {REPORT}/index.html"},
