@@ -9,7 +9,7 @@ from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.experiments.shaping import bounds as shaping_bounds
 from tsnrepro.experiments.shaping import on_model
 from tsnrepro.experiments.shaping.bounds import bound_ns, gate_wait_ns, shaped_wait_ns
-from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
+from tsnrepro.experiments.shaping.log import LOG, decompress, latency_us
 from tsnrepro.experiments.shaping.settings import ShapingPart
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.model import ModelTestbed
@@ -111,6 +111,6 @@ def test_no_datagram_takes_longer_and_some_nearly_as_long(kind, mode, changes):
     bound, reason = bound_ns({"factors": trial.factors, "values": measured.values})
     assert not reason
     assert bound is not None
-    longest = network_latency_us(decompress(measured.outputs[LOG])).max()
+    longest = latency_us(decompress(measured.outputs[LOG])).max()
     assert longest <= bound / 1000 + 0.001
     assert longest > 0.98 * bound / 1000

@@ -33,7 +33,7 @@ def log_of(repetition: int) -> np.ndarray:
     enabled = sent // (100 * MS) % 2 == 0
     latency = np.where(enabled, 10_000, 30_000) * repetition
     latency[sent % (100 * MS) < 9 * MS] = 1_000_000_000
-    log["sent_ns"], log["received_ns"] = sent, sent + latency
+    log["sent_ns"], log["received_ns"], log["stamped_ns"] = sent, sent + latency, sent + latency
     return log
 
 

@@ -13,7 +13,7 @@ from tsnrepro.config import files as campaigns
 from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.experiments.shaping import on_hosts, software_bridge, topology, veth_queues
 from tsnrepro.experiments.shaping.bounds import bound_ns
-from tsnrepro.experiments.shaping.log import LOG, decompress, network_latency_us
+from tsnrepro.experiments.shaping.log import LOG, decompress, latency_us, talker_wait_us
 from tsnrepro.experiments.shaping.phase import Gate, adherence
 from tsnrepro.experiments.shaping.plan import Factors, plan
 from tsnrepro.experiments.shaping.settings import MODES_OF
@@ -283,6 +283,20 @@ def test_a_burst_takes_the_same_time_in_every_mode(guest):
 
 
 @pytest.mark.namespaces
+def test_a_wait_in_the_talkers_own_queue_is_latency(monkeypatch, tmp_path):
+    """Of a burst each frame waits for those before it, from the queue that it entered at once."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    burst = {"payload_bytes": 1400, "packets": 40, "interval_us": 1.0, "interval_spread_us": 0.0}
+    settings = part(modes=["fifo"], link_rate_mbps=100.0, **burst)
+    with LocalJobs(purpose="tests of shaping") as testbed:
+        log = decompress(measured_on_hosts(testbed, settings).outputs[LOG])
+    wire_us = (1400 + 66) * 8 / 100
+    # A timer is late at some gap of the forty.
+    assert np.ptp(latency_us(log)) == pytest.approx(39 * wire_us, rel=0.15)
+    assert np.median(talker_wait_us(log)) < wire_us
+
+
+@pytest.mark.namespaces
 def test_a_trial_without_gates_runs_on_any_kernel(monkeypatch, tmp_path):
     """A line of 100 Mb/s and nothing else to shape needs none of the disciplines that may lack."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -296,6 +310,8 @@ def test_a_trial_without_gates_runs_on_any_kernel(monkeypatch, tmp_path):
     assert values["result"]["received"] + values["result"]["lost"] == settings.packets
     assert values["result"]["load_offered_mbps"] == pytest.approx(30, rel=0.2)
     assert (values["medium"], values["machine"]["virtual_time"]) == ("emulated veth", False)
+    ordered = [log[name].astype(np.int64) for name in ("sent_ns", "queued_ns", "stamped_ns")]
+    assert all(np.all(np.diff(times) >= 0) for times in zip(*ordered, strict=True))
     # Stamps of the machine's clock, a few minutes from now at most.
     assert abs(int(log["stamped_ns"][-1]) / 1e9 - time.time()) < 300
 
@@ -580,4 +596,4 @@ def test_the_first_copy_comes_through_gates_on_both_paths(monkeypatch, tmp_path)
     assert adherence(gate, log).outside <= 5
     bound, _ = bound_ns({"factors": trials_of(settings, 1)[0].factors, "values": values})
     assert bound == pytest.approx(5_000_000 + 332 * 80, rel=0.01)
-    assert np.median(network_latency_us(log)) < bound / 1000
+    assert np.median(latency_us(log)) < bound / 1000

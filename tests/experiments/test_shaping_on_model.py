@@ -7,7 +7,7 @@ from shaping_parts import part, trials_of
 
 from tsnrepro.config import ModelSettings
 from tsnrepro.experiments.shaping import on_model
-from tsnrepro.experiments.shaping.log import DEPARTURES, LOG, decompress, network_latency_us
+from tsnrepro.experiments.shaping.log import DEPARTURES, LOG, decompress, latency_us
 from tsnrepro.experiments.shaping.phase import Gate, adherence
 from tsnrepro.experiments.shaping.toggles import phases_of
 from tsnrepro.runner.measurement import Measurement
@@ -92,16 +92,16 @@ def test_the_longest_wait_for_the_gate_is_the_rest_of_the_cycle(testbed):
     gated = decompress(measured(testbed, settings, "tas").outputs[LOG])
     free = decompress(measured(testbed, settings, "fifo").outputs[LOG])
     frame_us = (322 - 12) * 8 / 1000
-    longest = network_latency_us(gated).max() - network_latency_us(free).min()
+    longest = latency_us(gated).max() - latency_us(free).min()
     # A frame that comes when it can just not end in its window waits for the next.
     assert 80 + frame_us - 1 < longest <= 80 + frame_us + 0.001
 
 
 def test_priority_waits_for_one_frame_of_the_load_and_no_more(testbed):
     settings = part("bridge", packets=3000)
-    idle = network_latency_us(decompress(measured(testbed, settings, "prio", 0.0).outputs[LOG]))
+    idle = latency_us(decompress(measured(testbed, settings, "prio", 0.0).outputs[LOG]))
     loaded = measured(testbed, settings, "prio", 1000.0)
-    waits = network_latency_us(decompress(loaded.outputs[LOG])) - idle.min()
+    waits = latency_us(decompress(loaded.outputs[LOG])) - idle.min()
     frame_us = (1460 + 70) * 8 / 1000
     assert frame_us - 1 < waits.max() <= frame_us + 0.001
     assert waits.mean() == pytest.approx(frame_us / 2, rel=0.1)
@@ -112,7 +112,7 @@ def test_best_effort_waits_behind_the_whole_queue(testbed):
     log = decompress(measured(testbed, settings, "fifo", 1000.0).outputs[LOG])
     # Frames with tag and FCS fill the queue; each takes its preamble and gap besides.
     queue_us = 65_536 / 1506 * 1526 * 8 / 1000
-    assert np.median(network_latency_us(log)) == pytest.approx(queue_us, rel=0.1)
+    assert np.median(latency_us(log)) == pytest.approx(queue_us, rel=0.1)
 
 
 def test_credit_holds_a_burst_to_the_idle_slope(testbed):
@@ -128,7 +128,7 @@ def test_credit_holds_a_burst_to_the_idle_slope(testbed):
 def test_launch_times_are_kept_where_nothing_is_in_the_way(testbed):
     settings = part(modes=["etf"], interval_spread_us=0.0)
     log = decompress(measured(testbed, settings).outputs[LOG])
-    assert np.ptp(network_latency_us(log)) == 0
+    assert np.ptp(latency_us(log)) == 0
 
 
 @pytest.mark.parametrize("mode", ["tas", "prio"])

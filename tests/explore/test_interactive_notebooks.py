@@ -58,7 +58,9 @@ def test_a_notebook_shows_figures(notebooks_repository, name):
 @pytest.mark.long
 def test_without_results_a_notebook_shows_how_to_measure(notebooks_repository, tmp_path):
     bare = tmp_path / "bare"
-    shutil.copytree(notebooks_repository, bare, ignore=shutil.ignore_patterns("results", "raw"))
+    shutil.copytree(notebooks_repository, bare)
+    for measured in ("results", "data/raw"):
+        shutil.rmtree(bare / measured)
     document = executed(bare, "explore.ipynb", bare)
     assert "snakemake --cores 4" in str([w.get("value", "") for w in widgets_of(document)])
 

@@ -1,29 +1,20 @@
-"""Logs of the talker, which only tests read: 32 bytes a datagram sent."""
+"""What tests ask of a talker's log."""
 
 from pathlib import Path
 
 import numpy as np
 
-TALKER_DTYPE = np.dtype(
-    [
-        ("stream", "<u4"),
-        ("sequence", "<u4"),
-        ("wanted_ns", "<u8"),
-        ("sent_ns", "<u8"),
-        ("stamped_ns", "<u8"),
-    ]
-)
-"""One datagram sent: stream, number, slot (0 where saturating), clock before the call, stamp."""
+from tsnrepro.native.streams import log
 
 
 def read_talker_log(path: Path) -> np.ndarray:
-    """Return a talker's log, whose records are whole and whose numbers are 0, 1, 2, ..."""
-    records = np.frombuffer(path.read_bytes(), TALKER_DTYPE)
+    """Return a talker's log, whose numbers are 0, 1, 2, ..."""
+    records = log.read_talker_log(path)
     np.testing.assert_array_equal(records["sequence"], np.arange(len(records)))
     return records
 
 
 def pacing_errors(sent: np.ndarray) -> np.ndarray:
     """Return how much later than wanted each datagram of a talker's log was sent, in ns."""
-    paced = sent[sent["wanted_ns"] != 0]
-    return paced["sent_ns"].astype(np.int64) - paced["wanted_ns"].astype(np.int64)
+    paced = sent[sent["slot_ns"] != 0]
+    return paced["sent_ns"].astype(np.int64) - paced["slot_ns"].astype(np.int64)

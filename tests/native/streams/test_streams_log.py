@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from talker_logs import TALKER_DTYPE
 
 from tsnrepro.common.errors import RecordError, ToolError
 from tsnrepro.native.streams import log
@@ -21,7 +20,7 @@ def arrivals(count: int) -> np.ndarray:
     return records
 
 
-@pytest.mark.parametrize("dtype", [log.LISTENER_DTYPE, TALKER_DTYPE])
+@pytest.mark.parametrize("dtype", [log.LISTENER_DTYPE, log.TALKER_DTYPE])
 def test_a_record_is_32_bytes_without_padding(dtype):
     assert dtype.itemsize == 32
     assert [dtype.fields[name][1] for name in dtype.names] == [0, 4, 8, 16, 24]
@@ -83,3 +82,14 @@ def test_what_is_no_compressed_log_is_refused():
         log.decompress(log.compress(arrivals(100))[:-50])
     with pytest.raises(RecordError, match="has the columns sequence"):
         log.decompress(log.compress(arrivals(4)[["sequence"]]))
+
+
+def test_queue_times_stand_beside_the_arrivals_of_the_same_number():
+    received = arrivals(4)[[0, 3, 1]]
+    departures = np.zeros(3, log.TALKER_DTYPE)
+    departures["sequence"], departures["stamped_ns"] = np.arange(3), [10, 20, 30]
+    found = log.with_queue_times(received, departures)
+    assert found["queued_ns"].tolist() == [10, 0, 20]
+    assert found["sequence"].tolist() == [0, 3, 1]
+    again = log.decompress(log.compress(found))
+    np.testing.assert_array_equal(again, found)

@@ -79,7 +79,7 @@ def test_a_second_rate_follows_without_a_pause(loopback, ports, tmp_path):
     sent = loopback.talk(port, pacing, StopCondition(count=300), log=str(log))
     records = read_talker_log(log)
     assert sent.sent == 300
-    gaps = np.diff(records["wanted_ns"].astype(np.int64))
+    gaps = np.diff(records["slot_ns"].astype(np.int64))
     assert (gaps[:99] == INTERVAL_NS).all()
     assert (gaps[100:] == 3 * INTERVAL_NS).all()
     assert gaps[99] == 3 * INTERVAL_NS, "the slot after the hundredth is the second rate's"
@@ -93,7 +93,7 @@ def test_random_slots_are_a_poisson_process_that_a_seed_repeats(loopback, ports,
         sent = loopback.talk(
             port, Pacing(mean_ns, poisson=seed), StopCondition(seconds=seconds), log=str(log)
         )
-        return read_talker_log(log)["wanted_ns"].astype(np.int64) - sent.start_ns
+        return read_talker_log(log)["slot_ns"].astype(np.int64) - sent.start_ns
 
     loopback.listen([port], StopCondition(seconds=20))
     first, again, other = slots(7), slots(7), slots(8)
@@ -119,7 +119,7 @@ def test_slots_stand_on_the_grid_whatever_happened_before(loopback, ports, tmp_p
     assert sent.ended_by == "time"
     assert sent.sent == len(records) == 0.2e9 / INTERVAL_NS
     wanted = sent.start_ns + np.arange(len(records)) * INTERVAL_NS
-    np.testing.assert_array_equal(records["wanted_ns"], wanted)
+    np.testing.assert_array_equal(records["slot_ns"], wanted)
     errors = pacing_errors(records)
     assert errors.min() >= 0
     assert (np.diff(records["sent_ns"].astype(np.int64)) > 0).all()
@@ -182,8 +182,9 @@ def test_a_start_that_is_past_is_refused(loopback, ports):
     assert "ago on clock tai" in done.stderr
 
 
+@pytest.mark.parametrize("stamps", ["software", "queued"])
 @pytest.mark.parametrize("clock", ["tai", "realtime", "monotonic"])
-def test_all_times_are_on_the_clock_chosen(loopback, ports, tmp_path, clock):
+def test_all_times_are_on_the_clock_chosen(loopback, ports, tmp_path, clock, stamps):
     (port,) = ports()
     log, sent_log = tmp_path / "arrivals", tmp_path / "sent"
     listening = loopback.listen(
@@ -199,7 +200,7 @@ def test_all_times_are_on_the_clock_chosen(loopback, ports, tmp_path, clock):
         StopCondition(count=200),
         clock=clock,
         log=str(sent_log),
-        timestamps="software",
+        timestamps=stamps,
     )
     got = listening.result()
     arrivals, departures = read_listener_log(log), read_talker_log(sent_log)
@@ -338,7 +339,7 @@ def test_logs_longer_than_a_chunk_are_whole(loopback, ports, tmp_path):
     got = listening.result()
     arrivals, departures = read_listener_log(log), read_talker_log(sent_log)
     assert len(departures) == sent.sent == 200_001
-    assert not departures["wanted_ns"].any()
+    assert not departures["slot_ns"].any()
     assert len(arrivals) == got.logged == got.stream(port).received
     found = deliver(sent.sent, arrivals)
     assert found.duplicated == found.reordered == 0
@@ -433,7 +434,7 @@ def test_bursts_of_different_length_follow_each_other(loopback, ports, tmp_path)
     pacing = Pacing(5_000_000, burst=(5, 2, 1))
     sent = loopback.talk(port, pacing, StopCondition(count=24), log=str(sent_log))
     assert (sent.sent, listening.result().stream(port).unique) == (24, 24)
-    _, sizes = np.unique(read_talker_log(sent_log)["wanted_ns"], return_counts=True)
+    _, sizes = np.unique(read_talker_log(sent_log)["slot_ns"], return_counts=True)
     assert list(sizes) == [5, 2, 1] * 3
 
 
@@ -521,8 +522,8 @@ def test_launch_times_are_what_the_payload_carries(loopback, ports, tmp_path):
     listening.result()
     arrivals, departures = read_listener_log(log), read_talker_log(sent_log)
     assert sent.sent == 50
-    np.testing.assert_array_equal(arrivals["sent_ns"], departures["wanted_ns"])
-    ahead = departures["wanted_ns"].astype(np.int64) - departures["sent_ns"].astype(np.int64)
+    np.testing.assert_array_equal(arrivals["sent_ns"], departures["slot_ns"])
+    ahead = departures["slot_ns"].astype(np.int64) - departures["sent_ns"].astype(np.int64)
     # A talker that the scheduler held up sends late; none is handed over earlier than requested.
     assert ahead.max() <= 5_000_000
     assert ahead.max() > 0

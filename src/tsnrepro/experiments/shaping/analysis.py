@@ -16,7 +16,8 @@ from tsnrepro.experiments.shaping.log import (
     Records,
     decompress,
     latency_us,
-    network_latency_us,
+    listener_wait_us,
+    talker_wait_us,
 )
 from tsnrepro.experiments.shaping.phase import Adherence, Gate, adherence
 from tsnrepro.experiments.shaping.plan import Factors
@@ -39,6 +40,9 @@ STATISTICS = ("mean", *QUANTILES, "max", "jitter")
 """Statistics of every mode and load. Jitter is P99 above the smallest latency of the run, the
 packet delay variation of RFC 5481, section 4.2."""
 _QUANTILE_OF = QUANTILES | {"jitter": QUANTILES["p99"]}
+HOSTS = {"talker": talker_wait_us, "listener": listener_wait_us}
+"""What the programs at both ends wait for, beside a frame's latency."""
+WAITS = {"p50": 0.5, "p99": 0.99}
 IDLE, LOADED = "idle", "loaded"
 LATENCY, _DEVIATION = "latency", "deviation from the launch time"
 
@@ -68,7 +72,7 @@ _SCHEMA = pa.DataFrameSchema(
         "load_delivered_mbps": _RATE,
         "quantity": pa.Column(str, pa.Check.isin([LATENCY, _DEVIATION])),
         **{f"{name}_us": _LATENCY for name in ("sd", "min", *STATISTICS)},
-        "network_max_us": _LATENCY,
+        **{f"{host}_wait_{name}_us": _LATENCY for host in HOSTS for name in WAITS},
     },
     strict=True,
     name="shaping",
@@ -225,11 +229,10 @@ def _row(
 
 
 def _statistics(log: Records) -> dict[str, float]:
-    if not len(log):
-        names = ("sd", "min", *STATISTICS)
-        return dict.fromkeys((*(f"{name}_us" for name in names), "network_max_us"), np.nan)
     latencies = latency_us(log)
-    network = network_latency_us(log)
+    if not len(latencies):
+        waits = (f"{host}_wait_{name}" for host in HOSTS for name in WAITS)
+        return {f"{name}_us": np.nan for name in ("sd", "min", *STATISTICS, *waits)}
     smallest = float(latencies.min())
     quantiles = {name: _quantile(latencies, q) for name, q in QUANTILES.items()}
     return {
@@ -239,7 +242,11 @@ def _statistics(log: Records) -> dict[str, float]:
         **{f"{name}_us": value for name, value in quantiles.items()},
         "max_us": float(latencies.max()),
         "jitter_us": quantiles["p99"] - smallest,
-        "network_max_us": float(network.max()) if len(network) else np.nan,
+        **{
+            f"{host}_wait_{name}_us": _quantile(times(log), q)
+            for host, times in HOSTS.items()
+            for name, q in WAITS.items()
+        },
     }
 
 
@@ -315,8 +322,8 @@ def not_located(rows: pd.DataFrame, statistic: str) -> str:
 
 
 def _with_latencies(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the trials that received frames enough for a spread."""
-    return rows[rows["received"] > 1]
+    """Return the trials that received and stamped frames enough for a spread."""
+    return rows[(rows["received"] > 1) & rows["mean_us"].notna()]
 
 
 def gate_of(run: Run, trial: str) -> Gate | None:

@@ -25,7 +25,7 @@ from tsnrepro.common.ethernet import GAP_BYTES, R_TAG_BYTES
 from tsnrepro.config.gates import GateControlList
 from tsnrepro.config.registry import MODEL
 from tsnrepro.experiments.shaping.analysis import Run
-from tsnrepro.experiments.shaping.log import Records, network_latency_us
+from tsnrepro.experiments.shaping.log import Records, latency_us
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.schedule import Flow, flows_of, wire_time_ns
 from tsnrepro.experiments.shaping.settings import ShapingPart
@@ -129,7 +129,7 @@ def bounds_table(run: Run, part: ShapingPart) -> pd.DataFrame:
         common = {
             **{"part": part.name, "mode": mode, "load": load},
             "medium": trials["medium"].iloc[0],
-            "measured_us": trials["network_max_us"].max(),
+            "measured_us": trials["max_us"].max(),
         }
         found = [bound_ns(run.documents[trial]) for trial in trials["trial"]]
         reasons = [reason for _, reason in found if reason]
@@ -142,7 +142,7 @@ def bounds_table(run: Run, part: ShapingPart) -> pd.DataFrame:
 
 
 def _against(bounds_us: list[float], logs: list[Records]) -> dict[str, Any]:
-    latencies = [network_latency_us(log) for log in logs]
+    latencies = [latency_us(log) for log in logs]
     pairs = [(bound, one) for bound, one in zip(bounds_us, latencies, strict=True) if len(one)]
     # The model's stamps are cut to nanoseconds at both ends.
     beyond = sum(int((one > bound + 0.001).sum()) for bound, one in pairs)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from tsnrepro.experiments.shaping.analysis import IDLE, LOADED, Run, gate_of
-from tsnrepro.experiments.shaping.log import Records, latency_us, stamped
+from tsnrepro.experiments.shaping.log import Records, latency_us, stamped, timed
 from tsnrepro.experiments.shaping.phase import Gate
 from tsnrepro.experiments.shaping.settings import TOGGLED, ShapingPart
 from tsnrepro.experiments.shaping.toggled import gate_phases
@@ -304,7 +304,7 @@ def over_time(run: Run, part: ShapingPart, testbed: str, load: str = LOADED) -> 
     labels = {True: ("tas", "gates enabled"), False: ("prio", "gates disabled")}
     for phase in phases:
         mode, label = labels[phase.enabled]
-        sent = phase.of(log)
+        sent = timed(phase.of(log))
         sent = sent[:: max(1, len(log) // _MOST_POINTS)]
         axes.scatter(
             (sent["sent_ns"].astype(np.int64) - begin) / 1e9,

@@ -1,8 +1,9 @@
-"""Times in a stream's log: latencies from application to application, and to the receive stamp.
+"""Times in a stream's log: the latencies of frames, and what the programs added to them.
 
 The log is the listener's (:mod:`tsnrepro.native.streams.log`), on every testbed: the number of each
 datagram, the time of sending from its payload, when the program had it, and when it reached the
-listener: the kernel's receive stamp, or on the model the end of its last bit.
+listener: the receive stamp of the kernel or the card, or on the model the end of its last bit. On
+hosts the talker's kernel adds when the frame entered the queue of its device.
 """
 
 import numpy as np
@@ -18,8 +19,10 @@ __all__ = [
     "compress",
     "decompress",
     "latency_us",
-    "network_latency_us",
+    "listener_wait_us",
     "stamped",
+    "talker_wait_us",
+    "timed",
 ]
 
 LOG = "stream-log.parquet"
@@ -34,17 +37,40 @@ def stamped(log: Records) -> Records:
     return log[log["stamped_ns"] > 0]
 
 
-def latency_us(log: Records) -> npt.NDArray[np.float64]:
-    """Return the one-way latencies, application to application, in microseconds, in order."""
-    return _difference_us(log["received_ns"], log["sent_ns"])
-
-
-def network_latency_us(log: Records) -> npt.NDArray[np.float64]:
-    """Return the times from sending to the receive stamp, where there is one, in microseconds."""
+def timed(log: Records) -> Records:
+    """Return the records whose latency is known."""
     with_stamp = stamped(log)
-    return _difference_us(with_stamp["stamped_ns"], with_stamp["sent_ns"])
+    queued = _queued(with_stamp)
+    return queued if len(queued) else with_stamp
 
 
-def _difference_us(later: Records, earlier: Records) -> npt.NDArray[np.float64]:
-    # Signed: clocks that disagree give negative latencies, which must not wrap round.
-    return (later.astype(np.int64) - earlier.astype(np.int64)) / 1000
+def _queued(log: Records) -> Records:
+    """Return the records that have a time of entering the queue of the talker's device."""
+    return log[log["queued_ns"] > 0] if "queued_ns" in (log.dtype.names or ()) else log[:0]
+
+
+def latency_us(log: Records) -> npt.NDArray[np.float64]:
+    """Return the frames' one-way latencies in microseconds, in order, see :func:`timed`.
+
+    From the queue of the talker's device to the receive stamp: neither program's wait for its
+    processor is in it. Where no frame's time of entering the queue is known, from the time in the
+    payload: on the model that of the write, with launch times the launch.
+    """
+    known = timed(log)
+    return _between_us(known, "queued_ns" if len(_queued(known)) else "sent_ns", "stamped_ns")
+
+
+def talker_wait_us(log: Records) -> npt.NDArray[np.float64]:
+    """Return the times from the talker's reading of the clock to its device's queue."""
+    queued = _queued(log)
+    return _between_us(queued, "sent_ns", "queued_ns") if len(queued) else np.empty(0)
+
+
+def listener_wait_us(log: Records) -> npt.NDArray[np.float64]:
+    """Return the times from the receive stamp until the program had the datagram."""
+    return _between_us(stamped(log), "stamped_ns", "received_ns")
+
+
+def _between_us(log: Records, earlier: str, later: str) -> npt.NDArray[np.float64]:
+    # Signed: clocks that disagree give negative times, which must not wrap round.
+    return (log[later].astype(np.int64) - log[earlier].astype(np.int64)) / 1000

@@ -33,7 +33,7 @@ from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
 from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER, Wiring
 from tsnrepro.native import streams
 from tsnrepro.native.streams import command
-from tsnrepro.native.streams.log import read_listener_log
+from tsnrepro.native.streams.log import read_listener_log, read_talker_log, with_queue_times
 from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.jobs.job import Cable, Job, JobResult, Pause, Step, Stop
 from tsnrepro.testbeds.jobs.script import hardware_address
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tsnrepro.testbeds.protocol import JobTestbed
 
 _STREAM_PORT, _LOAD_PORT = 5005, 5006
-_LOG_PATH = "/tmp/stream.log"
+_LOG_PATH, _TALKER_LOG_PATH = "/tmp/stream.log", "/tmp/talker.log"
 
 # The load fills queues and sockets before the stream starts.
 _LEAD_S = 0.2
@@ -79,6 +79,8 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
     _keep(result, measured)
     result.check()
     log = read_listener_log(result.file(_LOG_PATH))
+    if mode not in LAUNCHED:
+        log = with_queue_times(log, read_talker_log(result.file(_TALKER_LOG_PATH)))
     measured.outputs[LOG] = compress(log)
     measured.values["guest" if testbed.kind == "guest" else "machine"] = result.describe()
     clocks = _agreements(result)
@@ -404,6 +406,8 @@ def _listening(name: str, argv: list[str], deadline: float) -> Step:
 
 
 def _talker(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> Step:
+    # A launch time is what its frames are held against, not when they are handed over.
+    stamped = mode not in LAUNCHED
     talk = command.talker(
         str(streams.talker()),
         wiring.to,
@@ -413,10 +417,13 @@ def _talker(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> S
         payload_bytes=part.payload_bytes,
         priority=part.priority,
         txtime_ahead_ns=_LAUNCH_AHEAD_NS if mode in LAUNCHED else None,
+        log=_TALKER_LOG_PATH if stamped else None,
+        timestamps="queued" if stamped else None,
     )
     if part.software_bridge:
         talk = software_bridge.in_time(talk)
-    return Step("talker", TALKER, tuple(talk), deadline)
+    files = (_TALKER_LOG_PATH,) if stamped else ()
+    return Step("talker", TALKER, tuple(talk), deadline, files=files)
 
 
 def _sending(part: ShapingPart, mode: Mode, wiring: Wiring, deadline: float) -> list:

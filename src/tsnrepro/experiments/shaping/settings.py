@@ -349,6 +349,7 @@ EXPERIMENT = Experiment(
         "shaping.*.schedule.{window,frame}.bytes",
         f"shaping.*.{_LATENCY_MODES}.*.{_STATISTICS}.us",
         f"shaping.*.etf.*.deviation.{_STATISTICS}.us",
+        f"shaping.*.{_MODES}.*.{{talker,listener}}_wait_{{p50,p99}}.us",
         "shaping.*.conditions.{link.mbps,reserved.mbps,interval.us,payload.bytes,load_payload.bytes}",
         "shaping.*.conditions.{threads,queue.bytes,queue.ms}",
         f"shaping.*.{_MODES}.*.{{runs.count,sent.count,lost.count,load.mbps}}",

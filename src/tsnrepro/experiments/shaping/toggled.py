@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tsnrepro.experiments.shaping.analysis import QUANTILES, Run, loads_of
-from tsnrepro.experiments.shaping.log import Records, latency_us
+from tsnrepro.experiments.shaping.log import Records, latency_us, timed
 from tsnrepro.experiments.shaping.settings import TOGGLED
 from tsnrepro.experiments.shaping.toggles import GatePhase, phases_of
 from tsnrepro.stats.comparisons import median_difference
@@ -39,7 +39,7 @@ def _latencies(run: Run, part: str, load: str) -> dict[str, list[np.ndarray]]:
     """Return each run's latencies by state, of the runs that have some in both."""
     found: dict[str, list[np.ndarray]] = {state: [] for state in STATES}
     for trial in run.rows(part, TOGGLED, load)["trial"]:
-        logs = _by_state(run, trial)
+        logs = {state: timed(log) for state, log in _by_state(run, trial).items()}
         if all(len(log) for log in logs.values()):
             for state, log in logs.items():
                 found[state].append(latency_us(log))

@@ -9,6 +9,8 @@ from tsnrepro.tools.parsing import count, json_object
 
 Clock = Literal["tai", "realtime", "monotonic"]
 Stamps = Literal["software", "hardware"]
+DepartureStamps = Stamps | Literal["queued"]
+"""``queued``: when a datagram enters its device's queueing discipline, before any wait there."""
 # Sequence number and send time; zeros follow.
 _MIN_PAYLOAD_BYTES = 12
 READY = "ready"
@@ -166,7 +168,7 @@ def talker(
     payload_bytes: int,
     clock: Clock = "tai",
     log: str | None = None,
-    timestamps: Stamps | None = None,
+    timestamps: DepartureStamps | None = None,
     stream: int | None = None,
     priority: int | None = None,
     txtime_ahead_ns: int | None = None,

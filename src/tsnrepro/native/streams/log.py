@@ -1,4 +1,4 @@
-"""Logs of the listener: 32 bytes per datagram, read completely or refused."""
+"""Logs of listener and talker: 32 bytes per datagram, read completely or refused."""
 
 import base64
 import binascii
@@ -23,6 +23,20 @@ LISTENER_DTYPE = np.dtype(
 )
 """An arrival: UDP port, number, send time, the program's time, time stamp (0: none)."""
 
+TALKER_DTYPE = np.dtype(
+    [
+        ("stream", "<u4"),
+        ("sequence", "<u4"),
+        ("slot_ns", "<u8"),
+        ("sent_ns", "<u8"),
+        ("stamped_ns", "<u8"),
+    ]
+)
+"""A departure: stream, number, slot (0: saturating), the time before the call, stamp (0: none)."""
+
+STREAM_DTYPE = np.dtype([*LISTENER_DTYPE.descr, ("queued_ns", "<u8")])
+"""An arrival, and when it entered the queue of the talker's device (0: unknown)."""
+
 Records = npt.NDArray[np.void]
 
 
@@ -34,16 +48,50 @@ def read_listener_log(log: Path | bytes) -> Records:
     ToolError
         The log ends within a record.
     """
+    return _read(log, LISTENER_DTYPE, "listener")
+
+
+def read_talker_log(log: Path | bytes) -> Records:
+    """Return a talker's log, from its file or its bytes, in order of sending.
+
+    Raises
+    ------
+    ToolError
+        The log ends within a record.
+    """
+    return _read(log, TALKER_DTYPE, "talker")
+
+
+def _read(log: Path | bytes, dtype: np.dtype, program: str) -> Records:
     data = log if isinstance(log, bytes) else log.read_bytes()
-    whole, rest = divmod(len(data), LISTENER_DTYPE.itemsize)
+    whole, rest = divmod(len(data), dtype.itemsize)
     if rest:
         raise ToolError(
-            f"a listener's log of {len(data)} bytes ends {rest} bytes into record {whole}",
+            f"a {program}'s log of {len(data)} bytes ends {rest} bytes into record {whole}",
             "" if isinstance(log, bytes) else str(log),
-            f"{whole} whole records of {LISTENER_DTYPE.itemsize} bytes come before; the program "
+            f"{whole} whole records of {dtype.itemsize} bytes come before; the program "
             "was killed or the disk was full",
         )
-    return np.frombuffer(data, LISTENER_DTYPE)
+    return np.frombuffer(data, dtype)
+
+
+def with_queue_times(arrivals: Records, departures: Records) -> Records:
+    """Return a stream's arrivals with the talker's stamps of type ``queued``, by number.
+
+    Parameters
+    ----------
+    arrivals
+        A listener's log of one stream.
+    departures
+        The talker's log of it.
+    """
+    found = np.zeros(len(arrivals), STREAM_DTYPE)
+    for name in LISTENER_DTYPE.names or ():
+        found[name] = arrivals[name]
+    # The talker's records stand by their number.
+    known = arrivals["sequence"] < len(departures)
+    found["queued_ns"][known] = departures["stamped_ns"][arrivals["sequence"][known]]
+    return found
 
 
 def decode_log(text: str) -> bytes:
@@ -80,7 +128,7 @@ def compress(records: Records) -> bytes:
 
 
 def decompress(data: bytes) -> Records:
-    """Return the records of :func:`compress`.
+    """Return the records of :func:`compress`: of a listener's log, or with times of the queue.
 
     Raises
     ------
@@ -91,9 +139,11 @@ def decompress(data: bytes) -> Records:
         table = pq.read_table(io.BytesIO(data))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise RecordError(f"a compressed log cannot be read: {error}") from error
-    if tuple(table.column_names) != LISTENER_DTYPE.names:
+    known = {each.names: each for each in (LISTENER_DTYPE, STREAM_DTYPE)}
+    dtype = known.get(tuple(table.column_names))
+    if dtype is None:
         raise RecordError(f"a compressed log has the columns {', '.join(table.column_names)}")
-    records = np.empty(table.num_rows, LISTENER_DTYPE)
+    records = np.empty(table.num_rows, dtype)
     for name in table.column_names:
         records[name] = table.column(name).to_numpy()
     return records

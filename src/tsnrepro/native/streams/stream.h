@@ -6,7 +6,7 @@
  * Log records, little-endian, 32 bytes:
  *   listener                 uint32 stream (the UDP port), uint32 sequence, uint64 sent_ns,
  *                            uint64 received_ns (program), uint64 stamped_ns (kernel or card)
- *   talker                   uint32 stream, uint32 sequence, uint64 wanted_ns,
+ *   talker                   uint32 stream, uint32 sequence, uint64 slot_ns,
  *                            uint64 sent_ns, uint64 stamped_ns
  * A time of 0 is unknown.
  */
@@ -38,7 +38,7 @@ struct record {
 };
 _Static_assert(sizeof(struct record) == 32, "readers of the log rely on 32 bytes");
 
-enum stamps { STAMPS_NONE, STAMPS_SOFTWARE, STAMPS_HARDWARE };
+enum stamps { STAMPS_NONE, STAMPS_SOFTWARE, STAMPS_HARDWARE, STAMPS_QUEUED };
 
 /* --- signals and errors ------------------------------------------------------------------ */
 
@@ -214,14 +214,14 @@ static inline enum stamps parse_stamps(const char *text)
 		return STAMPS_SOFTWARE;
 	if (!strcmp(text, "hardware"))
 		return STAMPS_HARDWARE;
-	die("--timestamps takes software or hardware, not '%s'", text);
+	die("--timestamps takes software or hardware, of a talker also queued, not '%s'", text);
 }
 
 static inline const char *stamp_clock(enum stamps stamps, const struct named_clock *clock)
 {
 	static const char *names[] = { [STAMPS_NONE] = "none", [STAMPS_HARDWARE] = "phc" };
 
-	return stamps == STAMPS_SOFTWARE ? clock->name : names[stamps];
+	return stamps == STAMPS_SOFTWARE || stamps == STAMPS_QUEUED ? clock->name : names[stamps];
 }
 
 #endif

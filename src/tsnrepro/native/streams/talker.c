@@ -118,14 +118,16 @@ static void write_log(void)
 
 static void enable_transmit_stamps(void)
 {
+	static const int kinds[] = {
+		[STAMPS_SOFTWARE] = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE,
+		[STAMPS_HARDWARE] = SOF_TIMESTAMPING_TX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE,
+		[STAMPS_QUEUED] = SOF_TIMESTAMPING_TX_SCHED | SOF_TIMESTAMPING_SOFTWARE,
+	};
 	int bytes = ERROR_BUFFER_BYTES;
 
 	/* OPT_ID counts the datagrams that the kernel accepted, from 0: our sequence numbers. */
 	enable_stamps(fd, SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY |
-				  (options.stamps == STAMPS_SOFTWARE ?
-					   SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE :
-					   SOF_TIMESTAMPING_TX_HARDWARE |
-						   SOF_TIMESTAMPING_RAW_HARDWARE));
+				  kinds[options.stamps]);
 	/* Time stamps wait in the error queue, which the receive buffer limits. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
@@ -180,7 +182,7 @@ static void read_stamp(const struct sock_extended_err *report, const struct scm_
 	if (!time->tv_sec || !options.log)
 		return;
 	uint64_t stamp = from_timespec(time);
-	if (options.stamps == STAMPS_SOFTWARE)
+	if (options.stamps != STAMPS_HARDWARE)
 		stamp += (uint64_t)ahead_of_realtime(options.clock->id);
 	log_stamp(report->ee_data, stamp);
 }
@@ -527,7 +529,8 @@ static const struct known_option known[] = {
 			 "net.core.wmem_default)"},
 	[LOG] = {"log", "FILE", "write a record for each datagram (default: none)"},
 	[STAMPS] = {"timestamps", "KIND",
-		    "software or hardware transmit time stamps, into the log (default: none)"},
+		    "software or hardware transmit time stamps, or queued: of entering the device's "
+		    "queue; into the log (default: none)"},
 	[STREAM] = {"stream", "N", "number of the stream in the log (default: 0)"},
 	[SHOW_CLOCK] = {"show-clock", NULL, "print the clocks of this host as JSON and exit"},
 	{NULL, NULL, NULL},
@@ -594,7 +597,9 @@ static void apply_option(int option)
 		break;
 	case STREAM: o->stream = number(optarg, "--stream", 0, UINT32_MAX); break;
 	case LOG: o->log = optarg; break;
-	case STAMPS: o->stamps = parse_stamps(optarg); break;
+	case STAMPS:
+		o->stamps = strcmp(optarg, "queued") ? parse_stamps(optarg) : STAMPS_QUEUED;
+		break;
 	case CLOCK: o->clock = parse_clock(optarg); break;
 	case SPIN: o->spin_ns = number(optarg, "--spin-ns", 0, SECOND_NS); break;
 	case LATE: o->late_ns = number(optarg, "--late-ns", 0, an_hour); break;
