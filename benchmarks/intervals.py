@@ -30,7 +30,7 @@ from tsnrepro.config.base import Objective
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.latency.stopping import ratio_of_medians
 from tsnrepro.experiments.loss.settings import LossPart
-from tsnrepro.stats.comparisons import median_difference, relative_difference
+from tsnrepro.stats.comparisons import median_difference, relative_difference, signed_rank
 from tsnrepro.stats.estimate import MIN_RUNS_TO_STOP, Estimate, Limits
 from tsnrepro.stats.losses import (
     difference_of_losses,
@@ -333,6 +333,18 @@ def means(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
         yield f"log-sd {skew:g}, {runs} runs", one
 
 
+def tails(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
+    """Quantiles far out of two modes, 200 us apart, of which a stall holds some for milliseconds."""
+    for stalled, runs in product((0.05, 0.15, 0.3), (10, 12)):
+
+        def one(stalled: float = stalled, runs: int = runs) -> list[Outcome]:
+            held = rng.uniform(2000, 12000, (2, runs)) * (rng.random((2, runs)) < stalled)
+            first, second = held + 500 * np.exp(rng.normal(0, 0.3, (2, runs)))
+            return [("signed ranks", signed_rank(first + 200, second).estimate, 200.0)]
+
+        yield f"{100 * stalled:g} % stalled, {runs} runs", one
+
+
 def variations(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
     """Coefficients of variation of rates: one load, loads of their own, loads that shift alike."""
     for skew, runs in product(SKEWS, REPETITIONS):
@@ -376,7 +388,7 @@ def quantiles(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]
 
 FAMILIES = {
     f.__name__: f
-    for f in (losses, shares, thresholds, means, quantiles, variations, trends, stopped)
+    for f in (losses, shares, thresholds, means, quantiles, variations, trends, stopped, tails)
 }
 
 

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from tsnrepro.stats.comparisons import difference_of_means, holm, relative_difference
+from tsnrepro.stats.comparisons import (
+    difference_of_means,
+    holm,
+    relative_difference,
+    signed_rank,
+)
 from tsnrepro.stats.estimate import Limits
 
 # Student (1908), Biometrika 6(1), hours of sleep gained with two drugs; results of R's t.test
@@ -146,3 +151,22 @@ def test_unusable_groups(function):
         function([1.0, math.nan], [1.0, 2.0])
     with pytest.raises(ValueError, match="level"):
         function([1.0, 2.0], [1.0, 3.0], level=95)
+
+
+@given(arrays(np.float64, st.integers(1, 14), elements=st.floats(-1e3, 1e3), unique=True))
+def test_signed_ranks_are_scipys_and_their_limits_agree_with_them(differences):
+    assume(np.unique(np.abs(differences)).size == differences.size and differences.all())
+    found = signed_rank(differences, np.zeros(differences.size))
+    assert found.p_value == pytest.approx(stats.wilcoxon(differences, method="exact").pvalue)
+    if found.estimate.decides:
+        outside = not found.estimate.low <= 0 <= found.estimate.high
+        assert outside == (found.p_value <= 0.05)
+    assert found.estimate.decides == (differences.size >= 6)
+
+
+def test_signed_ranks_of_the_darwin_maize():
+    """Hollander, Wolfe and Chicken 2014 use it: Zea mays, crossed less self-fertilised, in 1/8 in."""
+    differences = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
+    found = signed_rank(differences, np.zeros(15))
+    assert found.p_value == pytest.approx(stats.wilcoxon(differences, method="exact").pvalue)
+    assert found.p_value == pytest.approx(0.0413, abs=1e-4)

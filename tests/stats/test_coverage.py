@@ -12,6 +12,7 @@ SETS = {
     "shares": 200,
     "means": 60,
     "quantiles": 400,
+    "tails": 400,
     "thresholds": 12,
     "variations": 200,
     "trends": 200,

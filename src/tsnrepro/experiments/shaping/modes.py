@@ -1,13 +1,13 @@
 """Comparisons of modes of shaping: by difference and ratio, and by equivalence.
 
 The unit is the run. Runs of one repetition are a block of the campaign's random order, so what
-drifts, or is uncertain of a model, falls on both sides of a pair alike: where both sides have the
-same repetitions they are paired. Times from the launch (``etf``) are no latencies and are compared
+drifts, or is uncertain of a model, falls on both sides of a pair alike: repetitions that both sides
+have are paired. Times from the launch (``etf``) are no latencies and are compared
 against none.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,14 @@ import pandas as pd
 from tsnrepro.experiments.shaping.analysis import IDLE, Run, not_located
 from tsnrepro.experiments.shaping.media import check_same_medium
 from tsnrepro.experiments.shaping.settings import LAUNCHED, Kind, Mode, ShapingPart
-from tsnrepro.stats.comparisons import holm, median_difference, relative_difference
+from tsnrepro.stats.comparisons import (
+    holm,
+    median_difference,
+    relative_difference,
+    signed_rank,
+)
 from tsnrepro.stats.equivalence import equivalence
-from tsnrepro.stats.estimate import Limits
+from tsnrepro.stats.estimate import MIN_RUNS, Estimate, Limits
 
 COMPARED = ("mean", "p50", "p99", "p99_9")
 HELD_AGAINST: tuple[tuple[Mode, Mode, Kind, tuple[str, ...]], ...] = (
@@ -28,6 +33,8 @@ HELD_AGAINST: tuple[tuple[Mode, Mode, Kind, tuple[str, ...]], ...] = (
 ALIKE_MARGIN_PERCENT = 5.0
 """Mean latencies that differ by less count as alike, whatever was measured."""
 SIGNIFICANCE = 0.05
+RANKED_FROM = 10
+"""Repetitions from which signed ranks can be significant after Holm's correction of 20 rows."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +88,7 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
         first, second, paired = _values(sides[0], sides[1], f"{statistic}_us")
         if not len(first) or not len(second) or min(first.min(), second.min()) <= 0:
             continue
-        difference = median_difference(first, second, unit="us", paired=paired)
-        relative = relative_difference(first, second, paired=paired)
-        ratio = {
-            name: 1 + getattr(relative.estimate, key) / 100
-            for name, key in (("ratio", "value"), ("ratio_low", "low"), ("ratio_high", "high"))
-        }
+        difference, ratio, p_value = _difference_and_ratio(first, second, paired=paired)
         yield {
             **_identity(pair, statistic),
             "difference_us": difference.value,
@@ -94,13 +96,35 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
             "difference_high_us": difference.high,
             "difference_method": difference.method,
             "difference_limits": str(difference.limits),
-            **ratio,
-            "p_value": relative.p_value,
-            "method": relative.estimate.method,
-            "limits": str(relative.estimate.limits),
+            "ratio": ratio.value,
+            "ratio_low": ratio.low,
+            "ratio_high": ratio.high,
+            "p_value": p_value,
+            "method": ratio.method,
+            "limits": str(ratio.limits),
             "runs": len(first),
             "note": note,
         }
+
+
+def _difference_and_ratio(
+    first: np.ndarray, second: np.ndarray, *, paired: bool
+) -> tuple[Estimate, Estimate, float]:
+    """Return the difference in microseconds, the ratio, and the p value of no difference.
+
+    Of few repetitions ranks decide nothing after Holm's correction: then the test is Student's of
+    the logarithms.
+    """
+    if paired and len(first) >= RANKED_FROM:
+        shift = signed_rank(first, second, unit="us")
+        logs = signed_rank(np.log(first), np.log(second)).estimate
+        times = {name: float(np.exp(getattr(logs, name))) for name in ("value", "low", "high")}
+        return shift.estimate, replace(logs, **times), shift.p_value
+    relative = relative_difference(first, second, paired=paired)
+    found = relative.estimate
+    times = {name: 1 + getattr(found, name) / 100 for name in ("value", "low", "high")}
+    difference = median_difference(first, second, unit="us", paired=paired)
+    return difference, replace(found, **times), relative.p_value
 
 
 def _identity(pair: _Pair, statistic: str) -> dict:
@@ -128,9 +152,15 @@ def _medium(group: pd.DataFrame) -> str | None:
 def _values(
     one: pd.DataFrame, other: pd.DataFrame, column: str
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return a column of both sides by repetition, and whether they pair up."""
+    """Return a column of both sides by repetition, and whether they pair up.
+
+    Of sides with several repetitions in common those are what is compared.
+    """
     first, second = (rows.set_index("repetition")[column].dropna() for rows in (one, other))
-    paired = list(first.index) == list(second.index)
+    common = first.index.intersection(second.index)
+    paired = len(common) >= MIN_RUNS or list(first.index) == list(second.index)
+    if paired:
+        first, second = first[common], second[common]
     return first.to_numpy(float), second.to_numpy(float), paired
 
 
