@@ -1,5 +1,6 @@
 """Failover: rates around the cut, recovery against its limit, and what was offered."""
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.container import ErrorbarContainer
@@ -28,6 +29,9 @@ def trials(**changed):
                 "during_mbps": 500.0 + number if frer else 0.0,
                 "recovery_ms": 0.5 + 0.1 * number if frer else 1000.0 + number,
                 "lost_while_cut": 0 if frer else 45_000,
+                "sent_while_cut": 45_000 + number,
+                "as_long_percent": 1.0 + number if frer else 0.0,
+                "as_long_windows_percent": 10.0 + number if frer else 0.0,
             }
             rows.append(row | ({k: v[number] for k, v in changed.items()} if frer else {}))
     return pd.DataFrame(rows)
@@ -50,15 +54,54 @@ def test_what_the_talker_did_not_reach_is_told():
 
 
 @pytest.mark.parametrize(
-    ("recovery", "word", "highest"),
-    [((0.4, 0.5, 1.0), "all", 1.0), ((0.4, 0.5, 1.1), "some", 1.1), ((2, 3, 4), "none", 4)],
+    ("gaps", "word"),
+    [((0.4, 0.5, 1.5), "all"), ((0.4, 0.5, 1.500001), "some"), ((2, 3, 4), "none")],
 )
-def test_recovery_is_held_against_its_limit_trial_by_trial(recovery, word, highest):
-    found = failure.analyse(trials(recovery_ms=recovery))
-    assert found.of(f"{NAME}.within").value == word
-    assert found.of(f"{NAME}.highest.ms").value == highest
-    estimate = found.of(f"{NAME}.recovery.ms")
+def test_the_gap_at_the_cut_is_held_against_the_longest_elsewhere_trial_by_trial(gaps, word):
+    found = failure.analyse(trials(recovery_ms=gaps))
+    assert found.of(f"{NAME}.no_longer").value == word
+    estimate = found.of(f"{NAME}.gap.ms")
     assert estimate.low < estimate.value < estimate.high
+    assert found.of(f"{NAME}.elsewhere.ms").value == 1.5
+
+
+def test_the_share_of_gaps_that_are_as_long_is_a_range_over_trials():
+    found = failure.analyse(trials())
+    assert found.interval(f"{NAME}.as_long.percent") == (2.0, 1.0, 3.0)
+    assert found.interval(f"{NAME}.as_long_windows.percent") == (11.0, 10.0, 12.0)
+
+
+def test_of_nothing_lost_the_bound_is_exact():
+    found = failure.analyse(trials())
+    sent = 3 * 45_000 + 3
+    assert found.of(f"{NAME}.sent_while_cut.count").value == sent
+    bound = found.of(f"{NAME}.loss_bound.percent")
+    # At the bound, nothing lost of so many has a chance of 5 %.
+    assert (1 - bound.value / 100) ** sent == pytest.approx(0.05)
+    assert "independently" in bound.method
+
+
+def test_of_what_was_lost_there_is_no_bound():
+    found = failure.analyse(trials(lost_while_cut=(0, 0, 1)))
+    assert found.of(f"{NAME}.loss_bound.percent").value is None
+    assert found.of(f"{NAME}.sent_while_cut.count").value == 3 * 45_000 + 3
+
+
+def test_a_record_without_shares_has_none():
+    """Those of former versions have the gaps alone."""
+    later = ["sent_while_cut", "as_long_percent", "as_long_windows_percent"]
+    found = failure.analyse(trials().drop(columns=later))
+    assert found.of(f"{NAME}.no_longer").value == "all"
+    for key in ("as_long.percent", "as_long_windows.percent", "sent_while_cut.count"):
+        assert found.of(f"{NAME}.{key}").value is None
+    assert found.of(f"{NAME}.loss_bound.percent").value is None
+
+
+def test_the_figure_steps_at_each_arrival_around_the_cut():
+    times = np.array([0.990, 0.996, 0.999, 1.002, 1.004, 1.008])
+    numbers, edges = figures._received_around(times, {"from_s": 1.0, "until_s": 1.001})
+    assert numbers.tolist() == [0, 1, 2, 3, 4]
+    assert edges == pytest.approx([-5, -4, -1, 2, 4, 6])
 
 
 def test_every_key_is_promised():

@@ -91,6 +91,63 @@ def test_a_cut_that_took_effect_late_is_looked_for_as_long():
     assert failover(outcome(came, late_s=0.02), LOAD)["recovery_ms"] == pytest.approx(11.0)
 
 
+def test_equal_gaps_are_as_long_as_the_cuts():
+    found = failover(outcome(all_came()), LOAD)
+    # Those of the first arrival and of the end are 0.1 and 0.9 ms.
+    gaps = 3001 - 2 * 2
+    assert found["as_long_percent"] == pytest.approx(100 * (gaps - 2) / gaps)
+    assert found["as_long_windows_percent"] == 100
+
+
+def test_gaps_as_long_as_the_cuts_are_counted_elsewhere():
+    came = all_came()
+    # At the cut 4 ms without an arrival; elsewhere gaps of 3, 4, 6 and 11 ms.
+    for first, lost in ((1000, 3), (200, 2), (400, 3), (600, 5), (1500, 10)):
+        came[first : first + lost] = False
+    found = failover(outcome(came), LOAD)
+    assert found["recovery_ms"] == pytest.approx(4.0)
+    assert found["elsewhere_ms"] == pytest.approx(11.0)
+    # Of the gaps of those that came, 1 belongs to the cut and 2 belong to the repair.
+    gaps = 3000 - (3 + 2 + 3 + 5 + 10) + 1 - 1 - 2
+    assert found["as_long_percent"] == pytest.approx(100 * 3 / gaps)
+    # Windows of 1 ms side by side: the gaps of 4, 6 and 11 ms, from 0.1 ms in their first window,
+    # overlap 5, 7 and 12, those of the cut and the repair 5 and 3.
+    assert found["as_long_windows_percent"] == pytest.approx(100 * (5 + 7 + 12) / (3000 - 5 - 3))
+
+
+def test_windows_are_as_long_as_the_cut_took():
+    came = all_came()
+    came[1004:1007] = came[2503:2513] = False
+    found = failover(outcome(came, late_s=0.009), LOAD)
+    assert found["recovery_ms"] == pytest.approx(4.0)
+    # Of 10 ms: the gap from 2.5021 to 2.5131 s overlaps 2; those of the cut, from 0.9991 to
+    # 1.0101 s, and those of the repair overlap 3 each.
+    assert found["as_long_windows_percent"] == pytest.approx(100 * 2 / (300 - 3 - 3))
+
+
+def test_a_stall_over_the_cut_does_not_hide_what_is_behind_it():
+    """The listener reads at 1.005 s what came since 0.995 s, the last of before the cut with it."""
+    came = all_came()
+    came[1000:2000] = False
+    stalled = outcome(came)
+    assert stalled.arrivals is not None
+    stalled.arrivals["received_ns"][995:1000] = FIRST_NS + 1_005_000_000
+    found = failover(stalled, LOAD)
+    assert found["recovery_ms"] == pytest.approx(2000.1 - 1005.0)
+    assert found["elsewhere_ms"] == pytest.approx(1.0)
+    assert found["as_long_percent"] == found["as_long_windows_percent"] == 0
+
+
+def test_what_was_sent_from_the_cut_to_the_repair_is_counted():
+    found = failover(outcome(all_came()), LOAD)
+    # Numbers 999 to 2000: what was sent 1 ms before the cut was on its way.
+    assert (found["sent_while_cut"], found["lost_while_cut"]) == (1002, 0)
+    came = all_came()
+    came[1200:1300] = False
+    found = failover(outcome(came), LOAD)
+    assert (found["sent_while_cut"], found["lost_while_cut"]) == (1002, 100)
+
+
 def test_other_faults_are_no_failover():
     with pytest.raises(ValueError, match="one cut and one repair"):
         failover(outcome(all_came(), faults=(CUT,)), LOAD)

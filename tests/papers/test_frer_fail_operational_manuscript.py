@@ -39,7 +39,7 @@ SIMULATED = "simulated"
 UNITS = {"us": "us", "ms": "ms", "mbps": "Mb/s", "percent": "%", "mb": "MB", "kb": "kB", "s": "s"}
 # Values by pattern of the key; three numbers are a value with its limits.
 DEFAULTS = {
-    "failure.failover.*.within": "all",
+    "failure.failover.*.no_longer": "all",
     "capture.shown.*": "yes",
     "tcp.equivalence.verdict": "equivalent",
     "*.verdict": "cannot tell",
@@ -205,13 +205,18 @@ class TestPages(PageChecks):
         [
             (
                 {
-                    **{"*.lost_while_cut": 0.0, "*.within": "all"},
+                    **{"*.lost_while_cut": 0.0, "*.no_longer": "all"},
+                    **{"failure.failover.frer.sent_while_cut.count": 90150},
+                    **{"failure.failover.frer.loss_bound.percent": 0.5},
+                    **{"*.as_long.percent": (4.0, 2.0, 6.0)},
                     **{"*.during_share.percent": (100.0, 99.0, 101.0)},
                     **{"*.generator.count": 9, "*.network.count": 1},
                     **{"latency.payload_*.p99_9.frer.us": (50.0, 48.0, 52.0)},
                 },
                 [
-                    *("잃은데이터그램이없다.", "하나도잃지않았고", "복구시간은모든반복에서1"),
+                    *("잃은데이터그램이없다.", "하나도잃지않았고"),
+                    *("모두90150개이며", "신뢰상한(단측)은0.5%이다."),
+                    *("최대수신공백을넘지않는다.", "다른시점공백의4.0[2.0,6.0]%이고"),
                     *("문서와달리반으로줄지않는다.", "값은생성기가보낼수있는속도이다."),
                     *(
                         "P99.9가모든크기에서그한계아래이다.",
@@ -221,7 +226,8 @@ class TestPages(PageChecks):
             ),
             (
                 {
-                    **{"*.lost_while_cut": 7.0, "*.within": "none", "capture.shown.tagged": "no"},
+                    **{"*.lost_while_cut": 7.0, "*.no_longer": "none"},
+                    **{"capture.shown.tagged": "no", "failure.*.as_long.percent": None},
                     # Half of 320 µs: the half alone would keep the limit.
                     **{"latency.payload_512.p99_9.frer.us": (160.0, 158.0, 162.0)},
                     **{"latency.payload_*.p99_9.frer.us": (50.0, 48.0, 52.0)},
@@ -229,6 +235,7 @@ class TestPages(PageChecks):
                 },
                 [
                     *("평균7.0개를잃었다.", "데이터그램일부를잃었다."),
+                    "최대수신공백보다길다.FRER가없으면",
                     *("R-TAG가없는스트림프레임이있다.", "P99.9가그한계를넘는크기가있다."),
                     "우리P99.99는가장작은페이로드에서도",
                 ],
@@ -255,7 +262,6 @@ class TestPages(PageChecks):
         ],
     )
     def test_sentences_follow_what_was_measured(self, tmp_path, chosen, says):
-        chosen = {"failure.failover.limit.ms": 1.0} | chosen
         text = PAPER.squeezed(PAPER.built(prepared(tmp_path, chosen=chosen)))
         for sentence in says:
             assert sentence in text

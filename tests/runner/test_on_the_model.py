@@ -201,6 +201,8 @@ def test_one_path_carries_the_whole_rate_while_the_other_is_cut(
     assert result["during_mbps"] / result["before_mbps"] == pytest.approx(during, abs=0.01)
     assert result["after_mbps"] == pytest.approx(result["before_mbps"], rel=0.01)
     assert result["recovery_ms"] == pytest.approx(silence_ms, abs=2)
+    as_long = {"frer": 100, "control": 0}[configuration]
+    assert result["as_long_windows_percent"] == pytest.approx(as_long)
 
 
 @pytest.mark.parametrize("scenario", ["silent-death", "lossy", "duplicating", "restart-sw2"])

@@ -5,8 +5,10 @@ from typing import Any
 import pandas as pd
 
 from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.results.estimates import count, mean, shared
+from tsnrepro.results.estimates import column_of, count, mean, shared, total
 from tsnrepro.results.results import Results
+from tsnrepro.stats.estimate import DEFAULT_LEVEL
+from tsnrepro.stats.proportions import upper_bound_when_none_lost
 
 _QUANTITIES = {
     "lost": ("1", 0),
@@ -16,8 +18,8 @@ _QUANTITIES = {
     "alarms": ("1", 0),
 }
 FAILOVER = "failover"
-# What documents on FRER name for its recovery.
-RECOVERY_MS = 1.0
+# What records of former versions do not have.
+_LATER = ("as_long_percent", "as_long_windows_percent", "sent_while_cut")
 
 
 def prepared(trials: pd.DataFrame) -> pd.DataFrame:
@@ -49,11 +51,12 @@ def _word(variant: Any) -> str:
 
 
 def _failover(results: Results, trials: pd.DataFrame) -> None:
-    """Add what a path's cut under load did to the rate at the listener, and for how long."""
+    """Add what a path's cut under load did to the rate and the gaps at the listener."""
     if trials.empty:
         return
     name = f"failure.{FAILOVER}"
     loads = trials.assign(
+        **{name: column_of(trials, name).astype(float) for name in _LATER},
         target=trials["rate_pps"] * trials["payload_bytes"] * 8 / 1e6,
         buffer_mb=trials["receive_buffer_bytes"].astype(float) / 1e6,
     )
@@ -61,7 +64,6 @@ def _failover(results: Results, trials: pd.DataFrame) -> None:
     shared(results, f"{name}.payload_bytes", loads, "payload_bytes", "bytes")
     shared(results, f"{name}.duration_s", loads, "duration_s", "s")
     shared(results, f"{name}.receive_buffer.mb", loads, "buffer_mb", "MB")
-    results.value(f"{name}.limit.ms", RECOVERY_MS, [], unit="ms", method="chosen before measuring")
     for configuration in CONFIGURATIONS:
         group = loads[loads["configuration"] == configuration]
         _of_failover(results, f"{name}.{configuration}", group)
@@ -77,15 +79,40 @@ def _of_failover(results: Results, name: str, group: pd.DataFrame) -> None:
         results.estimate(f"{name}.{phase}.mbps", rate, 1, names)
     share = group.assign(share=100 * group["during_mbps"] / group["before_mbps"])
     results.estimate(f"{name}.during_share.percent", mean(share, "share", "%"), 1, names)
-    results.estimate(f"{name}.recovery.ms", mean(group, "recovery_ms", "ms"), 2, names)
-    highest = float(group["recovery_ms"].max()) if len(group) else None
-    method = "the longest of all repetitions"
-    results.value(f"{name}.highest.ms", highest, names, unit="ms", digits=2, method=method)
-    within = group["recovery_ms"] <= RECOVERY_MS
-    word = None if group.empty else "all" if within.all() else "some" if within.any() else "none"
-    results.value(f"{name}.within", word, names, method="trials that recovered within the limit")
+    _gap(results, name, group)
+    _loss(results, name, group)
+
+
+def _gap(results: Results, name: str, group: pd.DataFrame) -> None:
+    """Add how long the gap at the cut is, among those that the hosts make elsewhere."""
+    names = group["trial"]
+    results.estimate(f"{name}.gap.ms", mean(group, "recovery_ms", "ms"), 2, names)
     results.estimate(f"{name}.elsewhere.ms", mean(group, "elsewhere_ms", "ms"), 2, names)
+    # By whole nanoseconds, as logs have them.
+    within = (group["recovery_ms"] - group["elsewhere_ms"]).round(6) <= 0
+    word = None if group.empty else "all" if within.all() else "some" if within.any() else "none"
+    method = "trials whose gap at the cut is no longer than their longest elsewhere"
+    results.value(f"{name}.no_longer", word, names, method=method)
+    as_long = count(group, "as_long_percent", "%")
+    results.estimate(f"{name}.as_long.percent", as_long, 4, names)
+    windows = count(group, "as_long_windows_percent", "%")
+    results.estimate(f"{name}.as_long_windows.percent", windows, 2, names)
+
+
+def _loss(results: Results, name: str, group: pd.DataFrame) -> None:
+    """Add what was lost from the cut to the repair and, of nothing, the bound of its share."""
+    names = group["trial"]
     results.estimate(f"{name}.lost_while_cut", count(group, "lost_while_cut"), 0, names)
+    sent = total(group, "sent_while_cut")
+    results.value(f"{name}.sent_while_cut.count", sent, names)
+    bound, method = None, "no trial gives it"
+    if group["lost_while_cut"].any():
+        method = "unknown: datagrams were lost, and losses come in bursts"
+    elif sent:
+        bound = 100 * upper_bound_when_none_lost(sent)
+        level = f"{100 * DEFAULT_LEVEL:g} %, one-sided"
+        method = f"upper limit of 0 of {sent} ({level}), if datagrams are lost independently"
+    results.value(f"{name}.loss_bound.percent", bound, names, unit="%", digits=5, method=method)
 
 
 def summary(trials: pd.DataFrame) -> pd.DataFrame:

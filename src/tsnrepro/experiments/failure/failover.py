@@ -12,8 +12,14 @@ _MEGA = 1e6
 _IN_FLIGHT_S = 1e-3
 
 
-def failover(outcome: LoadOutcome, load: IntendedLoad) -> dict[str, float | int]:
+def failover(outcome: LoadOutcome, load: IntendedLoad) -> dict[str, float | int | None]:
     """Return what arrived before, during and after the cut, and for how long nothing did.
+
+    A gap belongs to a fault if it overlaps the time from its first effect to 1 ms after its last;
+    to the cut belongs the one before the first arrival that was sent after it, too. Hosts make gaps
+    of their own, so the longest of the cut is held against the gaps of neither fault: by their
+    number, and by windows as long as the cut's, side by side, because the longest of many gaps is
+    longer than most.
 
     Parameters
     ----------
@@ -26,10 +32,12 @@ def failover(outcome: LoadOutcome, load: IntendedLoad) -> dict[str, float | int]
     -------
     dict
         ``before_mbps``, ``during_mbps``, ``after_mbps``: payload rate at the listener.
-        ``recovery_ms``: the longest time without an arrival around the cut, the usual gap
-        included. ``elsewhere_ms``: the longest one that touches neither cut nor repair, which is
-        what the hosts alone do. ``lost_while_cut``: datagrams sent from
-        the cut to the repair that never came, with those on their way when the link went down.
+        ``recovery_ms``: the longest gap between arrivals at the cut. ``elsewhere_ms``: the longest
+        at neither fault. ``as_long_percent``: the share of the gaps at neither fault that are as
+        long as the cut's or longer, ``as_long_windows_percent`` that of the windows with such a
+        gap; None where there are none. ``sent_while_cut``, ``lost_while_cut``: datagrams sent from
+        the cut to the repair, and those of them that never came, with those on their way when the
+        link went down.
 
     Raises
     ------
@@ -39,7 +47,7 @@ def failover(outcome: LoadOutcome, load: IntendedLoad) -> dict[str, float | int]
         The path came up again only when sending had ended.
     """
     cut, repair = _cut_and_repair(outcome)
-    times = _first_arrivals_s(outcome)
+    times, sent_s = _first_arrivals_s(outcome)
     end = outcome.sending_s
     if repair.until_s >= end:
         raise ToolError(
@@ -53,13 +61,13 @@ def failover(outcome: LoadOutcome, load: IntendedLoad) -> dict[str, float | int]
     rates = [_rate_mbps(times, window, load.payload_bytes) for window in windows]
     # What never comes again is silent to the end.
     edges = np.concatenate([[0.0], times, [max(end, times[-1] if len(times) else 0.0)]])
-    around, elsewhere = _longest_gaps(edges, cut, repair)
     lost_s = outcome.sending_times_of_lost() if outcome.lost else np.empty(0)
+    came, lost = (_sent_within(each, cut.from_s, repair.until_s) for each in (sent_s, lost_s))
     return {
         **dict(zip(("before_mbps", "during_mbps", "after_mbps"), rates, strict=True)),
-        "recovery_ms": 1e3 * around,
-        "elsewhere_ms": 1e3 * elsewhere,
-        "lost_while_cut": int(_sent_within(lost_s, cut.from_s, repair.until_s).sum()),
+        **_gaps(edges, sent_s, cut, repair),
+        "sent_while_cut": came + lost,
+        "lost_while_cut": lost,
     }
 
 
@@ -71,13 +79,22 @@ def _cut_and_repair(outcome: LoadOutcome) -> tuple[AppliedFault, AppliedFault]:
     return cut, repair
 
 
-def _first_arrivals_s(outcome: LoadOutcome) -> npt.NDArray[np.float64]:
-    """Return when each number first came, in seconds after the first was sent, in order of time."""
+def _first_arrivals_s(
+    outcome: LoadOutcome,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return when each number first came and when it was sent, in order of arrival.
+
+    Both are in seconds after the first was sent.
+    """
     if outcome.arrivals is None:
         raise ValueError("the run kept no arrivals")
     _, first = np.unique(outcome.arrivals["sequence"], return_index=True)
-    received = outcome.arrivals["received_ns"][first].astype(np.int64)
-    return np.sort(received - outcome.first_ns) / 1e9
+    received, sent = (
+        (outcome.arrivals[name][first].astype(np.int64) - outcome.first_ns) / 1e9
+        for name in ("received_ns", "sent_ns")
+    )
+    order = np.argsort(received, kind="stable")
+    return received[order], sent[order]
 
 
 def _rate_mbps(
@@ -88,18 +105,49 @@ def _rate_mbps(
     return float(came[1] - came[0]) * payload_bytes * 8 / _MEGA / (end - begin)
 
 
-def _longest_gaps(
-    edges: npt.NDArray[np.float64], cut: AppliedFault, repair: AppliedFault
-) -> tuple[float, float]:
-    """Return the longest gap that touches the cut, and the longest that touches neither fault."""
-    gaps = np.diff(edges)
-    touched = {fault: _touches(edges[:-1], edges[1:], fault) for fault in (cut, repair)}
-    elsewhere = gaps[~(touched[cut] | touched[repair])]
-    return float(gaps[touched[cut]].max(initial=0.0)), float(elsewhere.max(initial=0.0))
+def _gaps(
+    edges: npt.NDArray[np.float64],
+    sent_s: npt.NDArray[np.float64],
+    cut: AppliedFault,
+    repair: AppliedFault,
+) -> dict[str, float | None]:
+    """Return the longest gap of the cut, and how it stands among those of neither fault."""
+    begins, ends = edges[:-1], edges[1:]
+    # Logs have whole nanoseconds, so that equal gaps are equal.
+    gaps_ns = np.rint(1e9 * np.diff(edges))
+    of_cut = _touches(begins, ends, cut)
+    # A stall keeps what was sent before the cut for later: the gap of the cut is behind it.
+    of_cut[np.argmax(np.append(sent_s >= cut.until_s, True))] = True
+    of_fault = of_cut | _touches(begins, ends, repair)
+    longest = float(gaps_ns[of_cut].max(initial=0.0))
+    as_long = ~of_fault & (gaps_ns >= longest)
+    width = cut.until_s + _IN_FLIGHT_S - cut.from_s
+    free = ~_windows(begins[of_fault], ends[of_fault], width, edges[-1])
+    having = _windows(begins[as_long], ends[as_long], width, edges[-1])
+    return {
+        "recovery_ms": longest / 1e6,
+        "elsewhere_ms": float(gaps_ns[~of_fault].max(initial=0.0)) / 1e6,
+        "as_long_percent": _percent(as_long[~of_fault]),
+        "as_long_windows_percent": _percent(having[free]),
+    }
 
 
-def _sent_within(times: npt.NDArray[np.float64], begin: float, end: float) -> npt.NDArray[np.bool_]:
-    return (times >= begin - _IN_FLIGHT_S) & (times <= end)
+def _windows(
+    begins: npt.NDArray[np.float64], ends: npt.NDArray[np.float64], width: float, end: float
+) -> npt.NDArray[np.bool_]:
+    """Tell of windows side by side, up to the last whole one, which of them a span overlaps."""
+    count = int(end / width)
+    first, last = (np.clip(each / width, 0, count).astype(np.int64) for each in (begins, ends))
+    steps = np.bincount(first, minlength=count + 2) - np.bincount(last + 1, minlength=count + 2)
+    return np.cumsum(steps)[:count] > 0
+
+
+def _percent(outcomes: npt.NDArray[np.bool_]) -> float | None:
+    return 100 * float(outcomes.mean()) if outcomes.size else None
+
+
+def _sent_within(times: npt.NDArray[np.float64], begin: float, end: float) -> int:
+    return int(((times >= begin - _IN_FLIGHT_S) & (times <= end)).sum())
 
 
 def _touches(

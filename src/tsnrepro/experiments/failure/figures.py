@@ -15,9 +15,11 @@ from tsnrepro.experiments.failure.analysis import FAILOVER, prepared, summary
 from tsnrepro.native.streams.log import decompress
 from tsnrepro.records.store import ARRIVALS, open_run
 from tsnrepro.results.estimates import loss
-from tsnrepro.results.figures import COLOURS, LABELS, bounds, new
+from tsnrepro.results.figures import COLOURS, LABELS, bounds, new, stacked
 
 _BINS = 120
+# Drawn before a cut and after it.
+_AROUND_S = 5e-3
 
 
 def arrivals_of(manifest_path: str | Path, trial: str) -> npt.NDArray[np.void]:
@@ -55,36 +57,62 @@ def delivered_over_time(
 
 
 def failover(manifest_path: str | Path, trials: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the payload rate at the listener over time, a line a repetition, with the cut."""
-    figure, axes = new(2.3, testbed)
+    """Draw the payload rate at the listener over time, and what it received around the cut.
+
+    A line is a repetition. The time in which the cut took effect in the first is grey.
+    """
+    figure, (whole, around) = stacked(3.6, testbed, 2)
     chosen = trials[trials["scenario"] == FAILOVER]
     store, _ = open_run(manifest_path)
     for row in chosen.to_dict("records"):
-        seconds, rate = _rate_over_time(arrivals_of(manifest_path, row["trial"]), row)
+        times = _received_s(arrivals_of(manifest_path, row["trial"]))
+        seconds, rate = _rate_over_time(times, row)
         name, first = row["configuration"], row["repetition"] == 1
         label = LABELS[name] if first else None
-        axes.stairs(rate, seconds, color=COLOURS[name], label=label, linewidth=0.9, alpha=0.8)
-        for fault in store.read(store.folder / row["trial"])["values"]["faults"] if first else ():
-            axes.axvline(fault["until_s"], color="0.7", linewidth=0.5, zorder=0)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("time (s)")
-    axes.set_ylabel("delivered payload (Mb/s)")
+        whole.stairs(rate, seconds, color=COLOURS[name], label=label, linewidth=0.9, alpha=0.8)
+        faults = store.read(store.folder / row["trial"])["values"]["faults"]
+        numbers, edges = _received_around(times, faults[0])
+        around.stairs(numbers, edges, baseline=None, color=COLOURS[name], linewidth=0.9, alpha=0.8)
+        for fault in faults if first else ():
+            whole.axvline(fault["until_s"], color="0.7", linewidth=0.5, zorder=0)
+        if first:
+            took_ms = 1e3 * (faults[0]["until_s"] - faults[0]["from_s"])
+            around.axvspan(0, took_ms, color="0.85", linewidth=0.5, zorder=0)
+    whole.set_ylim(bottom=0)
+    whole.set_xlabel("time (s)")
+    whole.set_ylabel("delivered payload (Mb/s)")
+    around.set_xlabel("time from the cut (ms)")
+    around.set_ylabel("received datagrams")
     figure.legend(loc="outside upper left", ncols=2)
     return figure
 
 
+def _received_s(arrivals: npt.NDArray[np.void]) -> npt.NDArray[np.float64]:
+    """Return when each number first came, in seconds after the first was sent, in order of time."""
+    _, first = np.unique(arrivals["sequence"], return_index=True)
+    if not len(first):
+        return np.empty(0)
+    began = arrivals["sent_ns"].astype(np.int64).min()
+    return np.sort(arrivals["received_ns"][first].astype(np.int64) - began) / 1e9
+
+
 def _rate_over_time(
-    arrivals: npt.NDArray[np.void], row: dict[Hashable, Any]
+    times: npt.NDArray[np.float64], row: dict[Hashable, Any]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the edges of the bins in seconds, and the payload rate in each in Mb/s."""
-    _, first = np.unique(arrivals["sequence"], return_index=True)
     edges = np.linspace(0, row["duration_s"], _BINS + 1)
-    if not len(first):
-        return edges, np.zeros(_BINS)
-    times = arrivals["received_ns"][first].astype(np.int64)
-    began = arrivals["sent_ns"].astype(np.int64).min()
-    came, _ = np.histogram((times - began) / 1e9, edges)
+    came, _ = np.histogram(times, edges)
     return edges, came * row["payload_bytes"] * 8 / 1e6 / np.diff(edges)
+
+
+def _received_around(
+    times: npt.NDArray[np.float64], cut: dict[str, Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return the steps of the number received around a cut, and their edges in ms from it."""
+    begin, end = cut["from_s"] - _AROUND_S, cut["until_s"] + _AROUND_S
+    came = times[(times >= begin) & (times <= end)]
+    edges = np.concatenate([[begin], came, [end]])
+    return np.arange(len(came) + 1), 1e3 * (edges - cut["from_s"])
 
 
 def losses(trials: pd.DataFrame, testbed: str) -> Figure:

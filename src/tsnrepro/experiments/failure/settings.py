@@ -38,8 +38,8 @@ Scenario = Literal[
 class FailoverSettings(ConfigModel):
     """The load of the scenario ``failover``, during which one member path is cut and repaired.
 
-    Our talker sends it: from iperf3's sums over intervals, as in the document, neither the recovery
-    time nor the loss during the cut could be determined.
+    Our talker sends it: from iperf3's sums over intervals, as in the document, neither the gap at
+    the cut nor the loss during it could be determined.
     """
 
     rate_mbps: PositiveFloat = 530.0
@@ -96,9 +96,10 @@ EXPERIMENT = Experiment(
         "failure.*.{control,frer}.{lost,duplicated,reordered,longest_silence_ms,alarms}",
         "failure.*.delay.ms",
         "failure.failover.{control,frer}.{offered,before,during,after}.mbps",
-        "failure.failover.{control,frer}.{during_share.percent,lost_while_cut}",
-        "failure.failover.{control,frer}.{recovery.ms,within,highest.ms,elsewhere.ms}",
-        "failure.failover.{target.mbps,payload_bytes,duration_s,receive_buffer.mb,limit.ms}",
+        "failure.failover.{control,frer}.{gap.ms,elsewhere.ms,no_longer}",
+        "failure.failover.{control,frer}.{during_share,as_long,as_long_windows}.percent",
+        "failure.failover.{control,frer}.{lost_while_cut,sent_while_cut.count,loss_bound.percent}",
+        "failure.failover.{target.mbps,payload_bytes,duration_s,receive_buffer.mb}",
         "failure.failover.{control,frer}.trials.count",
         "failure.trials.count",
     ),
