@@ -28,9 +28,10 @@ from tsnrepro.experiments.shaping import (
 )
 from tsnrepro.experiments.shaping.log import LOG, compress
 from tsnrepro.experiments.shaping.plan import Factors
+from tsnrepro.experiments.shaping.schedule import flows_of
 from tsnrepro.experiments.shaping.settings import BOARD_MEDIUM, CARDS_MEDIUM, LAUNCHED
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
-from tsnrepro.experiments.shaping.topology import CARD, LISTENER, SWITCH, TALKER, Wiring
+from tsnrepro.experiments.shaping.topology import LISTENER, SWITCH, TALKER, Wiring
 from tsnrepro.native import streams
 from tsnrepro.native.streams import command
 from tsnrepro.native.streams.log import read_listener_log, read_talker_log, with_queue_times
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
 _STREAM_PORT, _LOAD_PORT = 5005, 5006
 _LOG_PATH, _TALKER_LOG_PATH = "/tmp/stream.log", "/tmp/talker.log"
 
-# The load fills queues and sockets before the stream starts.
-_LEAD_S = 0.2
+# The load fills sockets before the stream starts; a queue that both share it fills first.
+_LEAD_S, _LONGEST_FILLING_S = 0.2, 2.0
 # The last datagrams come in after it: no more queues are full on their way, those of a port whose
 # gates are open half of the time counted twice, and programs are late by less.
 _FULL_QUEUES, _LATENESS_S = 4, 0.1
@@ -180,7 +181,19 @@ def _sending_s(part: ShapingPart) -> float:
 
 def _deadline_s(part: ShapingPart) -> float:
     """Return what a program is given that runs from the first step to the last."""
-    return _sending_s(part) + _LEAD_S + _drain_s(part) + 2 * COMMAND_S
+    return _sending_s(part) + _LEAD_S + _LONGEST_FILLING_S + _drain_s(part) + 2 * COMMAND_S
+
+
+def _lead_s(part: ShapingPart, mode: Mode) -> float:
+    """Return how long the load runs before the stream, which is to find a full queue under FIFO."""
+    if mode != "fifo":
+        return _LEAD_S
+    load = flows_of(part)[1]
+    offered_mbps = part.loads_mbps[0] * sum(load.wire_bytes) / part.load_payload_bytes
+    surplus_mbps = offered_mbps - part.link_rate_mbps
+    if surplus_mbps <= 0:
+        return _LEAD_S
+    return _LEAD_S + min(part.queue_bytes * 8 / (surplus_mbps * 1e6), _LONGEST_FILLING_S)
 
 
 def _drain_s(part: ShapingPart) -> float:
@@ -281,17 +294,10 @@ def _configuration(
     if cable:
         ((host, device),) = wiring.shaped
         return numbered("shape", host, card_queues.commands(part, mode, device, cable.chip))
-    # A talker's own port has no line in front of it.
-    wired = wiring.senders if wiring.switched and part.kind != "end-station" else ()
     return [
         *(software_bridge.tagging(wiring) if part.software_bridge else []),
         *(frer_switches.set_up(_STREAM_PORT) if wiring.replicated else []),
         *_shaping(part, mode, wiring),
-        *(
-            step
-            for host in wired
-            for step in numbered(f"wire-{host}", host, [veth_queues.wire(part, CARD)])
-        ),
     ]
 
 
@@ -360,7 +366,7 @@ def _steps(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step | Stop | 
         *_statistics(part, wiring, "before"),
         *(software_bridge.started(wiring, deadline) if part.software_bridge else []),
         *(_loads(part, wiring, deadline) if loaded else []),
-        *([Pause(_LEAD_S)] if loaded else []),
+        *([Pause(_lead_s(part, mode))] if loaded else []),
         *_sending(part, mode, wiring, deadline),
         *(Stop(load) for load in loads),
         Pause(_drain_s(part)),

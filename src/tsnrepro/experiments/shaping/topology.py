@@ -19,8 +19,9 @@ recovers::
                            m1 --- p1 gate1 p0 --- m1
                  loader1 eth0 --- p2
 
-veth sends at no rate, so the shaped port holds its frames to the link rate itself. Nothing behind
-it does: a second limit of the same rate would keep every frame that once waits there. A board
+veth sends at no rate, so the shaped port holds its frames to the link rate itself. Nothing else
+does: behind it a second limit of the same rate would keep every frame that once waits there, and
+before it one would hold loads below what the campaign says. A board
 between cards is the switch ``sw`` of a bridge; its forwarding is set up before a trial.
 """
 
