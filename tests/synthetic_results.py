@@ -83,11 +83,12 @@ def loss(verdict="cannot tell", lost=48_213, known=True):
     for c, threshold in zip(CONFIGURATIONS, (612.0, 574.0), strict=True):
         some = {"names": names[c], **kind}
         limits = (threshold, threshold - 60, threshold + 71) if lost else (None, 700.0, None)
-        key = f"loss.threshold.{c}.mbps"
-        items.append(entry(key, *limits, unit="Mb/s", method=method, **some))
         clean = 500 if lost else 900
-        key = f"loss.highest_clean.{c}.mbps"
-        items.append(entry(key, clean, unit="Mb/s", method="highest load", **some))
+        for scope in ("", ".socket"):
+            key = f"loss.threshold{scope}.{c}.mbps"
+            items.append(entry(key, *limits, unit="Mb/s", method=method, **some))
+            key = f"loss.highest_clean{scope}.{c}.mbps"
+            items.append(entry(key, clean, unit="Mb/s", method="highest load", **some))
     ratio, difference = ((0.94, 0.81, 1.09), (-38.0, -121.0, 55.0)) if lost else ((None,) * 3,) * 2
     mover = {"names": both, "method": "MOVER", **kind}
     items.append(entry("loss.threshold.ratio", *ratio, digits=2, **mover))
@@ -100,7 +101,9 @@ def loss(verdict="cannot tell", lost=48_213, known=True):
         some = names.get(suffix[1:], both)
         items.append(entry(key, value, unit="%", digits=2, method="share", names=some, **kind))
     counts = {"lost": lost, "sent": 21_204_817, "unaccounted": 0, "eliminated": 10_602_311}
-    counts["untraced"] = 3
+    counts |= {"untraced": 3, "unread": 404 if lost else 0}
+    counts["socket_lost"] = lost - counts["unread"]
+    items.append(entry("loss.unread.trials.count", 15 if lost else 0, names=both, **kind))
     for name, count in counts.items():
         items.append(entry(f"loss.{name}.total.count", count, names=both, **kind))
     items.append(entry("loss.trials.count", len(both), names=both, **kind))

@@ -147,16 +147,27 @@ def test_no_loss_is_a_statement_about_trials_and_loss_has_limits_over_runs():
     assert set(lossy["loss_limits"]) == {"bound"}
 
 
-def test_what_waited_in_the_socket_when_the_program_closed_it_is_no_loss():
+def test_what_was_unread_when_the_program_closed_its_socket_is_lost_to_the_program_alone():
     trials = sweep({"control": 450, "frer": 450}, place=SOCKET_CLOSED)
+    lost, lossy = trials["lost"].sum(), (trials["lost"] > 0).sum()
     found = values(loss.analyse(trials, 1000))
-    assert (loss.summary(trials)["trials_with_loss"] == 0).all()
-    assert found["loss.highest_clean.frer.mbps"]["value"] == pytest.approx(899.1)
-    assert found["loss.unread.total.count"]["value"] == trials["lost"].sum()
-    assert found["loss.lost.total.count"]["value"] == 0
+    table = loss.summary(trials)
+    assert (table["lost"].sum(), table["unread"].sum()) == (lost, lost)
+    assert table["trials_with_loss"].sum() == lossy
+    for configuration in ("control", "frer"):
+        to_program = found[f"loss.threshold.{configuration}.mbps"]
+        assert to_program["value"] == pytest.approx(450, rel=0.05)
+        to_socket = found[f"loss.threshold.socket.{configuration}.mbps"]
+        assert (to_socket["value"], to_socket["low"]) == (None, pytest.approx(899.1))
+        clean = [found[f"loss.highest_clean.{of}{configuration}.mbps"] for of in ("", "socket.")]
+        assert [each["value"] for each in clean] == pytest.approx([399.6, 899.1])
+    assert found["loss.lost.total.count"]["value"] == lost
+    assert found["loss.socket_lost.total.count"]["value"] == 0
+    assert found["loss.unread.total.count"]["value"] == lost
+    assert found["loss.unread.trials.count"]["value"] == lossy
     assert found["loss.share.listener_socket.percent"]["value"] is None
     assert not loss.places(trials).to_numpy().any()
-    assert found["loss.frame_1518.frer.percent"]["value"] == 0
+    assert found["loss.frame_1518.frer.percent"]["value"] > 0
 
 
 def test_what_was_not_read_takes_nothing_off_what_the_network_lost():
@@ -168,9 +179,43 @@ def test_what_was_not_read_takes_nothing_off_what_the_network_lost():
     trials["received"] = trials["sent"] - trials["lost"]
     trials["loss_percent"] = 100 * trials["lost"] / trials["sent"]
     after = values(loss.analyse(trials))
-    for key in (*(f"threshold.network.{c}.mbps" for c in ("frer", "control")), "lost.total.count"):
+    scopes = ("network", "socket")
+    alike = [f"threshold.{scope}.{c}.mbps" for scope in scopes for c in ("frer", "control")]
+    for key in (*alike, "socket_lost.total.count"):
         assert after[f"loss.{key}"]["value"] == before[f"loss.{key}"]["value"]
     assert after["loss.share.switches.percent"]["value"] == 100
+    lost = before["loss.lost.total.count"]["value"]
+    assert after["loss.lost.total.count"]["value"] == lost + 60 * unread.sum()
+    assert after["loss.unread.trials.count"]["value"] == unread.sum()
+
+
+@pytest.mark.parametrize("question", ["limit", "bottleneck", "paced", "paths"])
+def test_a_question_of_the_network_leaves_out_what_was_unread_and_counts_it(question):
+    trials = sweep({"control": 450, "frer": 450}, place=SOCKET_CLOSED)
+    trials = trials.assign(question=question, paths=2, member_link_rate_mbps=500, network_lost=0)
+    found = values(loss.analyse(trials, 1000))
+    assert found[f"loss.{question}.lost.total.count"]["value"] == 0
+    assert found[f"loss.{question}.unread.total.count"]["value"] == trials["lost"].sum()
+    assert found[f"loss.{question}.unread.trials.count"]["value"] == (trials["lost"] > 0).sum()
+
+
+def test_a_trial_of_the_intervention_loses_what_was_unread():
+    trials = sweep({"control": 450, "frer": 450}, place=SOCKET_CLOSED).assign(
+        question="intervention", receive_buffer_bytes=1_000_000
+    )
+    found = values(loss.analyse(trials, 1000))
+    lossy = found["loss.intervention.size_1.ordinary.frer.lossy.percent"]["value"]
+    assert lossy == pytest.approx(100 * 5 / 9)
+    assert found["loss.intervention.unread.total.count"]["value"] == trials["lost"].sum()
+
+
+def test_without_a_place_for_what_was_unread_both_losses_are_as_recorded():
+    trials = sweep({"control": 450, "frer": 450}).drop(columns=drop_column(SOCKET_CLOSED))
+    found = values(loss.analyse(trials, 1000))
+    for key in ("lost", "socket_lost"):
+        assert found[f"loss.{key}.total.count"]["value"] == trials["lost"].sum()
+    assert found["loss.unread.total.count"]["value"] is None
+    assert found["loss.unread.trials.count"]["value"] is None
 
 
 def test_the_network_has_a_threshold_of_its_own():

@@ -15,7 +15,8 @@ from tsnrepro.experiments.loss.path_thresholds import (
     frer_against_control,
     line_limits,
     load_mbps,
-    path_loss,
+    loss_to_program,
+    loss_to_socket,
     sweeps,
 )
 from tsnrepro.records.accounting import (
@@ -60,13 +61,13 @@ PLACES = {
 }
 SUMMARY_COLUMNS = [
     *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
-    *("sent", "lost", "loss_percent", "loss_low_percent", "loss_high_percent"),
+    *("sent", "lost", "unread", "loss_percent", "loss_low_percent", "loss_high_percent"),
     *("chance_to_lose_high_percent", "loss_limits"),
 ]
 
 
 def places(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the datagrams that the path of each trial lost (:func:`path_loss`), by place.
+    """Return what each trial lost on the path to the socket (:func:`loss_to_socket`), by place.
 
     Columns: ``listener_socket``, ``talker``, ``switches``, ``other``, counts of datagrams. With
     FRER a frame dropped in one switch queue is lost only if all its copies are dropped too, so
@@ -76,7 +77,7 @@ def places(trials: pd.DataFrame) -> pd.DataFrame:
     ending = [drop_column(part) for part in (REASSEMBLY, STACK)]
     columns = {name: [drop_column(place) for place in kinds] for name, kinds in PLACES.items()}
     needed = [c for those in (*columns.values(), ending) for c in those] + ["lost", "unaccounted"]
-    located = recorded(path_loss(trials), *needed)
+    located = recorded(loss_to_socket(trials), *needed)
     counted = pd.DataFrame({name: located[those].sum(axis=1) for name, those in columns.items()})
     counted["other"] = located[ending].sum(axis=1) + located["unaccounted"].clip(lower=0)
     counted["switches"] = (located["lost"] - counted.sum(axis=1)).clip(lower=0)
@@ -146,12 +147,13 @@ def intervention_summary(trials: pd.DataFrame) -> pd.DataFrame:
 def by_load(trials: pd.DataFrame, factors: list[str]) -> pd.DataFrame:
     """Return one row a configuration and load, and value of other factors: trials that lost, loss.
 
-    Losses are those of the path (:func:`path_loss`). Counts are missing where not every trial of
-    a row has them. ``loss_limits`` names the kind of limits of ``loss_percent``; where no trial
+    Losses are those of the path to the program (:func:`loss_to_program`); ``unread`` of ``lost``
+    were in its socket when it closed it. Counts are missing where not every trial of a row has
+    them. ``loss_limits`` names the kind of limits of ``loss_percent``; where no trial
     lost, ``chance_to_lose_high_percent`` bounds the chance that a trial does (95 %, one-sided).
     """
-    chosen = path_loss(trials)
-    chosen = chosen.assign(target_mbps=target_mbps(chosen))
+    chosen = loss_to_program(trials)
+    chosen = chosen.assign(target_mbps=target_mbps(chosen), unread=column_of(chosen, UNREAD))
     by = [*factors, "configuration", "target_mbps"]
     rows = []
     for values, group in chosen.groupby(by, dropna=False):
@@ -166,6 +168,7 @@ def by_load(trials: pd.DataFrame, factors: list[str]) -> pd.DataFrame:
                 "trials_with_loss": lossy,
                 "sent": _sum_of_all(group, "sent"),
                 "lost": _sum_of_all(group, "lost"),
+                "unread": _sum_of_all(group, "unread"),
                 "loss_percent": estimate.value,
                 "loss_low_percent": estimate.low,
                 "loss_high_percent": estimate.high,
@@ -189,9 +192,10 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
     sweep = trials_of_question(trials, SWEEP)
     main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     limits = line_limits(main_payload(main), link_rate_mbps)
-    path = _offered(main)
+    path = _offered(loss_to_program(main))
     _thresholds(results, "loss.threshold", path, limits, whole="")
     _clean_and_line(results, "loss", path, limits)
+    _to_socket(results, _offered(loss_to_socket(main)), limits)
     results.value(
         "loss.threshold.margin.percent",
         MARGIN_PERCENT,
@@ -204,11 +208,15 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
         if len(of := trials_of_question(trials, question)):
             _limit(results, question, of, link_rate_mbps)
     if len(of := trials_of_question(trials, INTERVENTION)):
-        intervention.add(results, path_loss(of))
+        intervention.add(results, loss_to_program(of))
     if len(of := trials_of_question(trials, ELIMINATION)):
-        elimination.add(results, _offered(of), _least(of, "link_rate_mbps", link_rate_mbps))
+        path = _offered(loss_to_socket(of))
+        elimination.add(results, path, _least(of, "link_rate_mbps", link_rate_mbps))
     if len(of := trials_of_question(trials, PATHS)):
         _paths(results, of, link_rate_mbps)
+    for question in (LIMIT, BOTTLENECK, PACED, INTERVENTION, ELIMINATION, PATHS):
+        if len(of := trials_of_question(trials, question)):
+            _unread(results, f"loss.{question}", of)
     _sizes(results, sweep, link_rate_mbps)
     _shares(results, sweep)
     _totals(results, trials)
@@ -248,9 +256,8 @@ def _sizes(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None)
 
 
 def _offered(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return what the path lost, of the trials with a load."""
-    path = path_loss(trials)
-    return path[load_mbps(path).notna()]
+    """Return the trials with a load."""
+    return trials[load_mbps(trials).notna()]
 
 
 def _thresholds(
@@ -291,6 +298,15 @@ def _clean_and_line(
         )
 
 
+def _to_socket(results: Results, path: pd.DataFrame, limits: dict[str, float | None]) -> None:
+    """Add the thresholds, and the highest loads without loss, of the path to the socket."""
+    lossy = path["loss_percent"] > 0
+    _compared(results, "loss.threshold.socket", path, lossy, ceilings(limits), digits=0)
+    for configuration in CONFIGURATIONS:
+        group = path[path["configuration"] == configuration]
+        add_highest_clean(results, f"loss.highest_clean.socket.{configuration}.mbps", group)
+
+
 def _limit(
     results: Results, question: str, trials: pd.DataFrame, link_rate_mbps: float | None
 ) -> None:
@@ -302,7 +318,7 @@ def _limit(
     # In a trial of a second a queue takes in what a narrow link does not carry: where loss begins
     # then lies above the line's rate, for both configurations alike.
     beyond = dict.fromkeys(limits) if question == BOTTLENECK else limits
-    path = _offered(trials)
+    path = _offered(loss_to_socket(trials))
     _thresholds(results, name, path, beyond, whole=".end_to_end", digits=1)
     _clean_and_line(results, name, path, limits)
     ratio = limits["frer"] / limits["control"] if limits["frer"] and limits["control"] else None
@@ -326,7 +342,7 @@ def _paths(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None)
     links = _least(trials, "link_rate_mbps", link_rate_mbps)
     member_paths.add(
         results,
-        _offered(trials),
+        _offered(loss_to_socket(trials)),
         _least(trials, "member_link_rate_mbps", links),
         margin_percent=MARGIN_PERCENT,
         same_load_percent=SAME_LOAD_PERCENT,
@@ -396,7 +412,7 @@ def _verdict(ratio: Estimate) -> str:
 
 def _frame_size(results: Results, name: str, trials: pd.DataFrame) -> None:
     """Add the loss of one payload at the highest load that both configurations were offered."""
-    trials = path_loss(trials)
+    trials = loss_to_program(trials)
     of, apart = _at_equal_load(trials)
     target = target_mbps(of["control"] if len(of["control"]) else of["frer"])
     highest = float(target.max()) if len(target) else None
@@ -420,7 +436,7 @@ def _frame_threshold(
 
     Small frames are tried at a load or two, all of which a program may lose at, or none.
     """
-    path, payload = _offered(trials), trials["payload_bytes"].max()
+    path, payload = _offered(loss_to_program(trials)), trials["payload_bytes"].max()
     swept = sweeps(path, path["loss_percent"] > 0)
     for configuration, own in swept.items():
         found = unknown("Mb/s")
@@ -454,8 +470,8 @@ def _at_equal_load(trials: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], str]:
 
 
 def _shares(results: Results, trials: pd.DataFrame) -> None:
-    """Add the share of each place in what the path lost."""
-    trials = path_loss(trials)
+    """Add the share of each place in what was lost on the path to the socket."""
+    trials = loss_to_socket(trials)
     groups = {"": trials} | {f".{c}": trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for suffix, group in groups.items():
         counted = places(group)
@@ -470,17 +486,24 @@ def _shares(results: Results, trials: pd.DataFrame) -> None:
                 group["trial"],
                 unit="%",
                 digits=2,
-                method="share of all lost datagrams",
+                method="share of all datagrams that were lost and not unread",
             )
 
 
 def _totals(results: Results, trials: pd.DataFrame) -> None:
     sweep = trials_of_question(trials, SWEEP)
-    for name, of in (("lost", path_loss(sweep)), ("sent", trials), ("eliminated", trials)):
+    path = loss_to_program(sweep)
+    for name, of in (("lost", path), ("sent", trials), ("eliminated", trials)):
         counted = known(of, name)
         results.value(f"loss.{name}.total.count", total(counted, name), counted["trial"])
-    unread = recorded(trials, UNREAD)
-    results.value("loss.unread.total.count", total(unread, UNREAD), unread["trial"])
+    arriving = known(loss_to_socket(sweep), "lost")
+    results.value(
+        "loss.socket_lost.total.count",
+        total(arriving, "lost"),
+        arriving["trial"],
+        method="lost, without those that were in the socket, unread, when the program closed it",
+    )
+    _unread(results, "loss", path)
     counted = known(trials, "unaccounted")
     unaccounted = total(counted.assign(unaccounted=counted["unaccounted"].abs()), "unaccounted")
     results.value("loss.unaccounted.total.count", unaccounted, counted["trial"])
@@ -490,3 +513,12 @@ def _totals(results: Results, trials: pd.DataFrame) -> None:
     main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     shared(results, "loss.duration_s", main, "duration_s", "s")
     shared(results, "loss.payload_bytes", main, "payload_bytes", "bytes")
+
+
+def _unread(results: Results, name: str, trials: pd.DataFrame) -> None:
+    """Add how many datagrams were in the socket when the program closed it, in how many trials."""
+    unread = recorded(trials, UNREAD)
+    results.value(f"{name}.unread.total.count", total(unread, UNREAD), unread["trial"])
+    lossy = int((unread[UNREAD] > 0).sum()) if len(unread) else None
+    method = "trials with a datagram that was unread when the program closed its socket"
+    results.value(f"{name}.unread.trials.count", lossy, unread["trial"], method=method)

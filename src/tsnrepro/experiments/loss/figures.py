@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from tsnrepro.experiments.loss.analysis import SWEEP, frame_bytes, places, trials_of_question
-from tsnrepro.experiments.loss.path_thresholds import path_loss
+from tsnrepro.experiments.loss.path_thresholds import loss_to_program
 from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, new, note_empty, panels
 from tsnrepro.stats.estimate import Limits
 
@@ -166,7 +166,7 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
 def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw the sweep's loss at the highest load of each frame size, a point a trial."""
     figure, axes = new(2.2, testbed)
-    trials = path_loss(trials_of_question(trials, SWEEP))
+    trials = loss_to_program(trials_of_question(trials, SWEEP))
     highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
     chosen = trials[trials["target_mbps"] == highest].copy()
     chosen["frame"] = chosen["payload_bytes"].map(frame_bytes)

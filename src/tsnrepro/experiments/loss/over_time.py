@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.analysis import SWEEP, trials_of_question
 from tsnrepro.experiments.loss.figures import SMALLEST_LOSS_PERCENT
-from tsnrepro.experiments.loss.path_thresholds import path_loss
+from tsnrepro.experiments.loss.path_thresholds import loss_to_program
 from tsnrepro.results.estimates import known, unknown
 from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, new, note_empty
 from tsnrepro.results.results import Results
@@ -41,7 +41,7 @@ def over_time(trials: pd.DataFrame, *, timed: bool = True) -> pd.DataFrame:
     if not timed:
         return pd.DataFrame(columns=COLUMNS)
     sweep = known(
-        path_loss(trials_of_question(trials, SWEEP)), "started", "repetition", "loss_percent"
+        loss_to_program(trials_of_question(trials, SWEEP)), "started", "repetition", "loss_percent"
     )
     if sweep.empty:
         return pd.DataFrame(columns=COLUMNS)

@@ -1,5 +1,8 @@
 """What a path carries, from the trials of ``loss``: sweeps, lines, FRER against control.
 
+A trial has two losses. The one to the program is what was sent less what the program read; the one
+to the socket leaves out what the program closed its socket on, unread, which had arrived there.
+
 Whether further repetitions are needed is decided by the same numbers that are printed later.
 """
 
@@ -21,14 +24,23 @@ UNREAD = drop_column(SOCKET_CLOSED)
 """Column of the datagrams that waited in the listener's socket when it was closed."""
 
 
-def path_loss(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return the trials with ``lost`` and ``loss_percent`` of the path.
+def loss_to_program(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the trials with ``lost`` and ``loss_percent`` of the path to the program.
 
-    A datagram that waits in the socket when the program closes it has arrived: where the counters
-    tell, it is taken off, once however often this is called. Trials without a loss in percent are
-    left out.
+    These are the losses as recorded: what was sent less what the program read. Trials without a
+    loss in percent are left out.
     """
-    trials = trials[trials["loss_percent"].notna()]
+    return trials[trials["loss_percent"].notna()]
+
+
+def loss_to_socket(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return the trials with ``lost`` and ``loss_percent`` of the path to the program's socket.
+
+    A datagram that waits in the socket when the program closes it has arrived there: where the
+    counters tell, it is taken off, once however often this is called. Trials without a loss in
+    percent are left out.
+    """
+    trials = loss_to_program(trials)
     if UNREAD not in trials:
         return trials
     unread = trials[UNREAD].fillna(0).where(trials["lost"].notna(), 0)

@@ -22,7 +22,7 @@ from tsnrepro.experiments.loss.analysis import (
     target_mbps,
     trials_of_question,
 )
-from tsnrepro.experiments.loss.path_thresholds import path_loss, sweeps_of
+from tsnrepro.experiments.loss.path_thresholds import loss_to_program, sweeps_of
 from tsnrepro.published.documents import load_table
 from tsnrepro.results.estimates import (
     by_repetition,
@@ -116,7 +116,7 @@ def add(results: Results, trials: pd.DataFrame) -> None:
 def _phase(results: Results, name: str, trials: pd.DataFrame) -> None:
     shared(results, f"{name}.duration_s", trials, "duration_s", "s")
     results.value(f"{name}.trials.count", len(trials), trials["trial"])
-    path = path_loss(trials)
+    path = loss_to_program(trials)
     for configuration in CONFIGURATIONS:
         group = path[path["configuration"] == configuration]
         add_highest_clean(results, f"{name}.highest_clean.{configuration}.mbps", group)
@@ -182,7 +182,7 @@ def _variation(results: Results, trials: pd.DataFrame) -> None:
     bursts = partial(spread_over_runs, why="losses come in bursts, which few runs do not tell")
     for region, low, high in _regions():
         inside, where = _repeated_series(trials, low, high)
-        inside = path_loss(inside)
+        inside = loss_to_program(inside)
         for configuration in CONFIGURATIONS:
             group = inside[inside["configuration"] == configuration]
             name = f"loss.variation.{region}.{configuration}"
@@ -230,7 +230,7 @@ def _precision(results: Results, trials: pd.DataFrame) -> None:
     The programs' counts and those of every hop are independent; what these leave unexplained is
     the error of the count, and over the time of sending that of the rate.
     """
-    path = path_loss(known(trials, "sent", "send_seconds", "unaccounted"))
+    path = loss_to_program(known(trials, "sent", "send_seconds", "unaccounted"))
     path = path[path["sent"] > 0]
     one = path["payload_bytes"] * 8 / path["send_seconds"].astype(float) / 1e6
     strange = path["unaccounted"].astype(float).abs()

@@ -6,7 +6,7 @@ from tsnrepro.experiments.loss.path_thresholds import (
     ceilings,
     frer_against_control,
     line_limits,
-    path_loss,
+    loss_to_socket,
     sweeps,
 )
 from tsnrepro.experiments.loss.settings import LossSettings
@@ -26,7 +26,7 @@ def is_precise(settings: LossSettings, question: str, documents: list[dict[str, 
         Records of trials, of other questions too.
     """
     part = next(part for part in settings.parts if part.objective == question)
-    path = path_loss(
+    path = loss_to_socket(
         table_of_records("loss", [d for d in documents if d["factors"]["question"] == question])
     )
     # A queue takes in more than a narrow link carries, see the analysis.
