@@ -165,7 +165,7 @@ def test_signed_ranks_are_scipys_and_their_limits_agree_with_them(differences):
 
 
 def test_signed_ranks_of_the_darwin_maize():
-    """Hollander, Wolfe and Chicken 2014 use it: Zea mays, crossed less self-fertilised, in 1/8 in."""
+    """Darwin 1876, Zea mays, crossed less self-fertilised, in eighths of an inch."""
     differences = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
     found = signed_rank(differences, np.zeros(15))
     assert found.p_value == pytest.approx(stats.wilcoxon(differences, method="exact").pvalue)
