@@ -18,7 +18,16 @@ from tsnrepro.experiments.latency.figures import tail
 from tsnrepro.experiments.loss.analysis import SWEEP, places, trials_of_question
 from tsnrepro.explore.load import RawTrial
 from tsnrepro.records.store import ARRIVALS, HALF_ROUND_TRIPS, SOCKPERF_LOG
-from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, note_empty, style
+from tsnrepro.results.figures import (
+    COLOURS,
+    GREY,
+    LABELS,
+    MARKERS,
+    PLACE_LABELS,
+    STYLES,
+    note_empty,
+    style,
+)
 from tsnrepro.stats.long_series import Series
 
 WIDTH_INCHES = 8.0
@@ -29,12 +38,6 @@ _LINEAR_BELOW_PERCENT = 1e-3
 _MAX_ROWS = 30
 _SLICE_MS = 20
 _MAX_DOTS, _SLICE_SAMPLES = 400_000, 4096
-_PLACE_NAMES = {
-    "listener_socket": "listener's socket buffer",
-    "talker": "talker",
-    "switches": "switch queues",
-    "other": "elsewhere",
-}
 
 
 def _panels(
@@ -119,10 +122,10 @@ def where_lost(trials: pd.DataFrame) -> Figure:
         return figure
     for panel, configuration in zip(axes, configurations, strict=False):
         group = lossy[lossy["configuration"] == configuration]
-        sums = group.groupby("target_mbps")[[*_PLACE_NAMES, "sent"]].sum().reindex(loads)
+        sums = group.groupby("target_mbps")[[*PLACE_LABELS, "sent"]].sum().reindex(loads)
         left = np.zeros(len(loads))
         for colour, (column, name) in zip(
-            sns.color_palette("colorblind")[2:], _PLACE_NAMES.items(), strict=False
+            sns.color_palette("colorblind")[2:], PLACE_LABELS.items(), strict=False
         ):
             share = (100 * sums[column] / sums["sent"]).fillna(0).to_numpy()
             panel.barh(range(len(loads)), share, left=left, color=colour, label=name, height=0.75)

@@ -11,6 +11,7 @@ from tsnrepro.common.errors import PublishError
 from tsnrepro.published import documents as published
 from tsnrepro.records.values import Result
 from tsnrepro.results import numbers
+from tsnrepro.results.figures import PLACE_LABELS
 from tsnrepro.results.numbers import TEXT, TEXT_UNITS
 from tsnrepro.results.runs import bare, shown
 
@@ -200,13 +201,7 @@ def compared(
 
 def loss_locations(values: Mapping[str, Result]) -> Iterator[dict[str, str]]:
     """Yield the places where datagrams were lost, with their shares."""
-    names = {
-        "listener_socket": "listener's socket",
-        "switches": "switches",
-        "talker": "talker",
-        "other": "listener's network stack, or not located",
-    }
-    for name, label in names.items():
+    for name, label in PLACE_LABELS.items():
         keys = [f"loss.share.{name}{part}.percent" for part in ("", ".control", ".frer")]
         if keys[0] in values:
             both, control, frer = (shown(values[key]) if key in values else "" for key in keys)

@@ -19,6 +19,13 @@ COLOURS: dict[str, tuple] = dict(
     zip(("control", "frer"), sns.color_palette("colorblind")[:2], strict=True)
 )
 LABELS = {"control": "control", "frer": "FRER"}
+PLACE_LABELS = {
+    "listener_socket": "listener's socket",
+    "talker": "talker",
+    "switches": "switches",
+    "other": "listener's stack, or not located",
+}
+"""Where datagrams were lost."""
 MARKERS = {"control": "o", "frer": "s"}
 STYLES = {"control": "-", "frer": "--"}
 GREY = "0.35"

@@ -10,15 +10,19 @@ from matplotlib.figure import Figure
 
 from tsnrepro.experiments.loss.analysis import SWEEP, frame_bytes, places, trials_of_question
 from tsnrepro.experiments.loss.path_thresholds import loss_to_program
-from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, STYLES, new, note_empty, panels
+from tsnrepro.results.figures import (
+    COLOURS,
+    GREY,
+    LABELS,
+    MARKERS,
+    PLACE_LABELS,
+    STYLES,
+    new,
+    note_empty,
+    panels,
+)
 from tsnrepro.stats.estimate import Limits
 
-PLACE_LABELS = {
-    "listener_socket": "listener socket",
-    "talker": "talker",
-    "switches": "switch queues",
-    "other": "elsewhere",
-}
 # Where nothing was lost there is only an upper limit; zero itself has no place on a log axis.
 SMALLEST_LOSS_PERCENT = 1e-4
 
