@@ -334,7 +334,7 @@ def means(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
 
 
 def tails(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
-    """Quantiles far out of two modes, 200 us apart, of which a stall holds some for milliseconds."""
+    """Tails of two modes, 200 us apart, of which a stall holds some for milliseconds."""
     for stalled, runs in product((0.05, 0.15, 0.3), (10, 12)):
 
         def one(stalled: float = stalled, runs: int = runs) -> list[Outcome]:
