@@ -35,6 +35,7 @@ from tsnrepro.experiments.shaping.media import DifferentMediaError
 from tsnrepro.experiments.shaping.phase import Gate, adherence
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.settings import BOARD_MEDIUM, ShapingPart
+from tsnrepro.native.streams.log import TALKER_DTYPE, with_queue_times
 from tsnrepro.stats.estimate import Estimate
 
 DAY_NS = 1_790_000_000 * 10**9  # a time of day, which a float cannot hold to the nanosecond
@@ -513,6 +514,18 @@ def test_scatter_draws_phases_over_the_window():
     drawn = np.concatenate([c.get_offsets() for c in axes.collections])
     assert len(drawn) == 100
     assert drawn[:, 0].max() < 20
+    plt.close(figure)
+
+
+def test_scatter_draws_the_frames_whose_time_in_the_queue_is_known():
+    stamps = DAY_NS + 100_000 * np.arange(50)
+    departures = np.zeros(49, TALKER_DTYPE)
+    departures["stamped_ns"] = stamps[:49] - 5_000
+    log = with_queue_times(log_of(np.ones(50), stamps), departures)
+    run = run_of({("tas", 0.0, 1): log}, loads=(0.0,))
+    figure = shaping_figures.phase_scatter(run, shaping_figures.gated_parts(run), "model")
+    drawn = np.concatenate([c.get_offsets() for c in figure.axes[0].collections])
+    np.testing.assert_allclose(drawn[:, 1], np.full(49, 5.0))
     plt.close(figure)
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from tsnrepro.experiments.shaping.analysis import IDLE, LOADED, Run, gate_of
-from tsnrepro.experiments.shaping.log import Records, latency_us, stamped, timed
+from tsnrepro.experiments.shaping.log import Records, latency_us, timed
 from tsnrepro.experiments.shaping.phase import Gate
 from tsnrepro.experiments.shaping.settings import TOGGLED, ShapingPart
 from tsnrepro.experiments.shaping.toggled import gate_phases
@@ -138,7 +138,7 @@ def _over_the_cycle(
 def _scatter(axes: Axes, mode: str, gate: Gate, logs: list[Records]) -> None:
     # Every run takes part; evenly spaced datagrams of each.
     each = max(1, _MOST_POINTS // len(logs))
-    thinned = [stamped(log)[:: max(1, len(log) // each)] for log in logs]
+    thinned = [timed(log)[:: max(1, len(log) // each)] for log in logs]
     axes.scatter(
         np.concatenate([gate.phases_ns(log) for log in thinned]) / 1000,
         np.concatenate([latency_us(log) for log in thinned]),

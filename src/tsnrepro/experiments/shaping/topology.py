@@ -21,8 +21,8 @@ recovers::
 
 veth sends at no rate, so the shaped port holds its frames to the link rate itself. Nothing else
 does: behind it a second limit of the same rate would keep every frame that once waits there, and
-before it one would hold loads below what the campaign says. A board
-between cards is the switch ``sw`` of a bridge; its forwarding is set up before a trial.
+before it one would hold loads below what the campaign says. A board between cards is the switch
+``sw`` of a bridge; its forwarding is set up before a trial.
 """
 
 from __future__ import annotations
