@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from left_behind import processes
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.temporary import LONGEST_SOCKET_PATH, temporary_folder
@@ -46,9 +47,26 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("code", [OWN, LIBRARY], ids=["own", "library"])
+OUTLIVED = """\
+import subprocess, time
+from tsnrepro.common.temporary import temporary_folder
+
+with temporary_folder() as early:
+    again = 'sleep 1; mkdir -p "$1"; touch "$1/file"; sleep 0.5'
+    subprocess.Popen(["sh", "-c", again, "sh", early], start_new_session=True)
+    print(early, flush=True)
+    time.sleep(600)
+"""
+
+
+def named(folder: Path) -> bool:
+    """Return whether a process has the folder among its arguments."""
+    return any(str(folder) in command for command, _, _ in processes().values())
+
+
+@pytest.mark.parametrize("code", [OWN, LIBRARY, OUTLIVED], ids=["own", "library", "outlived"])
 def test_what_a_killed_process_leaves_is_removed(tmp_path, code):
-    """Also where its whole group is killed."""
+    """Also where its whole group is killed, and where a process of another makes it again."""
     stands = subprocess.Popen(
         [sys.executable, "-c", code],
         stdout=subprocess.PIPE,
@@ -61,7 +79,7 @@ def test_what_a_killed_process_leaves_is_removed(tmp_path, code):
         assert early.is_dir()
         os.killpg(stands.pid, signal.SIGKILL)
     end = time.monotonic() + 10
-    while list(tmp_path.iterdir()) and time.monotonic() < end:
+    while (list(tmp_path.iterdir()) or named(early)) and time.monotonic() < end:
         time.sleep(0.05)
     assert not list(tmp_path.iterdir())
 

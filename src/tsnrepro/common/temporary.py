@@ -60,12 +60,22 @@ def _prefix(pid: int) -> str:
     return f"tsnrepro-{pid}-"
 
 
-_REMOVE = 'while read -r folder; do set -- "$@" "$folder"; done; exec rm -rf -- "$@"'
+# A notebook's kernel outlives its killed parent for a moment, and would write its connection file,
+# whose path is an argument of it, once more. grep reads the folders from its input, so that it does
+# not find itself.
+_REMOVE = """
+while read -r folder; do set -- "$@" "$folder"; done
+while [ $# -gt 0 ] && printf '%s\\n' "$@" | grep -qsFf - /proc/[0-9]*/cmdline; do sleep 0.1; done
+exec rm -rf -- "$@"
+"""
 _remover: list[IO[str]] = []
 
 
 def remove_at_exit(folder: str | os.PathLike[str]) -> None:
-    """Have a folder removed when this process has ended, even if it was killed."""
+    """Have a folder removed when this process has ended, even if it was killed.
+
+    So must have all processes with a path in the folder among their arguments.
+    """
     if not _remover:
         stdin = start_after_exit(_REMOVE).stdin
         assert stdin is not None
