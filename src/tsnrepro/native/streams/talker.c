@@ -85,14 +85,17 @@ static void log_sent(uint64_t number, uint64_t wanted, uint64_t sent)
 	};
 }
 
+/* A frame that stays in one kernel is stamped at every device that it leaves: at a VLAN's and the card
+ * below it, and between namespaces at the ports of a bridge. The first stamp is the talker's own. */
 static void log_stamp(uint32_t number, uint64_t stamp)
 {
 	if (number >= counts.sent)
 		return;
 	struct record *record = &chunks[number / CHUNK_RECORDS][number % CHUNK_RECORDS];
-	if (!record->times_ns[2])
-		counts.stamped++;
+	if (record->times_ns[2])
+		return;
 	record->times_ns[2] = stamp;
+	counts.stamped++;
 }
 
 static void write_log(void)
