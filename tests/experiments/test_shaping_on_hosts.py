@@ -1,6 +1,7 @@
 """Shaping by commands: the job of a trial, and the gate of a kernel that has taprio."""
 
 import time
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from gate_lists import two_windows
 from shaping_parts import measured_on_hosts, part, trials_of
 
-from tsnrepro.common.errors import ConfigurationError, TestbedError
+from tsnrepro.common.errors import ConfigurationError, TestbedError, ToolError
 from tsnrepro.config import files as campaigns
 from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.experiments.shaping import on_hosts, software_bridge, topology, veth_queues
@@ -22,7 +23,7 @@ from tsnrepro.testbeds.emulated import local_jobs
 from tsnrepro.testbeds.emulated.local_jobs import LocalJobs
 from tsnrepro.testbeds.guest import testbed as guest_testbed
 from tsnrepro.testbeds.guest.testbed import GuestTestbed
-from tsnrepro.testbeds.jobs.job import Pause, Step, Stop
+from tsnrepro.testbeds.jobs.job import Bridge, Link, LinkEnd, Pause, Step, Stop
 
 
 def shape(settings, mode):
@@ -248,6 +249,15 @@ def test_software_gates_hold_within_five_microseconds(guest):
     assert measurement.values["medium"] == "guest veth"
     kinds = {row["kind"] for row in measurement.values["qdiscs"]}
     assert {"taprio", "tbf"} <= kinds
+
+
+@pytest.mark.guest
+def test_a_frame_enters_its_queue_before_it_reaches_the_listener(guest):
+    """The kernel stamps it at the talker's VLAN, at the card below, and at the switch's port."""
+    settings = part("bridge", modes=["prio"], link_rate_mbps=100.0, packets=60)
+    log = decompress(measured_on_hosts(guest, settings).outputs[LOG])
+    ordered = [log[name].astype(np.int64) for name in ("sent_ns", "queued_ns", "stamped_ns")]
+    assert all(np.all(np.diff(times) > 0) for times in zip(*ordered, strict=True))
 
 
 @pytest.mark.guest
@@ -531,6 +541,36 @@ def test_threads_of_the_software_bridge_hold_the_gates_together(monkeypatch, tmp
     gate = Gate.of({"values": measured.values, "trial": ""}, settings.gates, 5)
     assert adherence(gate, decompress(measured.outputs[LOG])).outside <= 5
     assert result["load_delivered_mbps"] < 0.6 * result["load_offered_mbps"]
+
+
+def with_bridge(wiring: topology.Wiring) -> topology.Wiring:
+    """Put a bridge of the kernel before the listener."""
+    last = wiring.links[-1]
+    near, far = (LinkEnd("between", name, mtu=last.one.mtu) for name in ("p0", "p1"))
+    links = (*wiring.links[:-1], Link(last.one, near), Link(far, last.other))
+    return replace(wiring, links=links, bridges=(Bridge("between", ("p0", "p1")),))
+
+
+@pytest.mark.namespaces
+def test_a_trial_with_a_queue_behind_its_shaped_port_is_refused(monkeypatch, tmp_path):
+    """A token bucket of half the port's rate is never empty again."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # a lock of its own
+    changes = {"modes": ["prio"], "packets": 150, "interval_us": 2_000.0, "payload_bytes": 1460}
+    settings = software(**changes, loads_mbps=[100.0])
+    of_veth, job_of = topology.of_veth, on_hosts.job_of
+    monkeypatch.setattr(topology, "of_veth", lambda *given: with_bridge(of_veth(*given)))
+    bucket = "tc qdisc add dev p1 root tbf rate 50mbit burst 1600 limit 20000"
+    queue = Step("queue", "between", tuple(bucket.split()), 5)
+
+    def with_queue(*given):
+        job = job_of(*given)
+        return replace(job, configure=(*job.configure, queue))
+
+    with LocalJobs(purpose="the test suite") as jobs:
+        measured_on_hosts(jobs, settings)
+        monkeypatch.setattr(on_hosts, "job_of", with_queue)
+        with pytest.raises(ToolError, match=r"Something queues behind the shaped port"):
+            measured_on_hosts(jobs, settings)
 
 
 # --- FRER behind gates --------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from tsnrepro.experiments.shaping import (
     card_queues,
     frer_switches,
     software_bridge,
+    standing_queue,
     toggles,
     topology,
     veth_queues,
@@ -92,6 +93,8 @@ def measure(testbed: JobTestbed, trial: Trial, measured: Measurement) -> None:
         **_counts_of(part, wiring, result),
         **({"stalls": software_bridge.stalls(result)} if part.software_bridge else {}),
     }
+    if testbed.kind in _OF_VETH:  # a card's or board's queues are its own
+        standing_queue.check(part, mode, log, _STAMP_UNCERTAINTY_NS / 1000)
 
 
 def _medium_of(testbed: JobTestbed, wiring: Wiring) -> str:

@@ -348,6 +348,7 @@ EXPERIMENT = Experiment(
         "shaping.*.schedule.{cycle,window,closed,frame_window,full_frame_window}.us",
         "shaping.*.schedule.{window,frame}.bytes",
         f"shaping.*.{_LATENCY_MODES}.*.{_STATISTICS}.us",
+        f"shaping.*.{_LATENCY_MODES}.*.fastest.us",
         f"shaping.*.etf.*.deviation.{_STATISTICS}.us",
         f"shaping.*.{_MODES}.*.{{talker,listener}}_wait_{{p50,p99}}.us",
         "shaping.*.conditions.{link.mbps,reserved.mbps,interval.us,payload.bytes,load_payload.bytes}",
