@@ -39,8 +39,8 @@ FIELDS = (
 DISSECT = """
 import json, sys, time
 import numpy as np
-from tsnrepro.captures.capture_file import read_capture
-from tsnrepro.captures.dissect import dissect
+from tsnrepro.experiments.capture.capture_file import read_capture
+from tsnrepro.experiments.capture.dissect import dissect
 def work(path):
     frames = dissect(read_capture(path))
     return len(frames), int((frames["r_tags"] > 0).sum())
@@ -53,9 +53,9 @@ REPORT = """
 import json, sys, time
 from tsnrepro.config.frer import FrerSettings
 from tsnrepro.tools.frerctl import StreamFilter
-from tsnrepro.captures.capture_file import read_capture
-from tsnrepro.captures.counters import TrialCounters, MemberCounts
-from tsnrepro.captures.report import report_captures
+from tsnrepro.experiments.capture.capture_file import read_capture
+from tsnrepro.experiments.capture.counters import TrialCounters, MemberCounts
+from tsnrepro.experiments.capture.report import report_captures
 def work(m0, m1, listener, frames):
     variables = FrerSettings()
     link = MemberCounts(frames, 0, frames)

@@ -20,10 +20,10 @@ from tsnrepro.experiments.rfc2544.plan import Factors as Rfc2544Factors
 from tsnrepro.experiments.rfc2544.plan import plan as rfc2544_plan
 from tsnrepro.experiments.shaping.plan import Factors as ShapingFactors
 from tsnrepro.experiments.shaping.plan import plan as shaping_plan
+from tsnrepro.experiments.studies.study import Study
 from tsnrepro.imports.mapping import ImportMapping
 from tsnrepro.records.store import RawStore
 from tsnrepro.results.testbed import facts_of, label_of
-from tsnrepro.studies.study import Study
 
 ACCESS = {"address": "192.0.2.1"}
 LAN966X = {

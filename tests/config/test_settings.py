@@ -37,9 +37,9 @@ from tsnrepro.config.papers import Sources
 from tsnrepro.config.testbeds import ModelListener
 from tsnrepro.config.yaml_files import parse_yaml
 from tsnrepro.experiments.mausezahn.settings import MausezahnSettings
+from tsnrepro.experiments.studies.study import Study
 from tsnrepro.runner import plan as planning
 from tsnrepro.runner import run as measuring
-from tsnrepro.studies.study import Study
 
 LOSS = {
     "repetitions": 2,

@@ -3,13 +3,13 @@
 from tsnrepro.config import load, load_testbed
 from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.papers import Sources
+from tsnrepro.experiments.studies.study import load_study
 from tsnrepro.imports.mapping import load_mapping
 from tsnrepro.papers.glossary import Glossary
 from tsnrepro.published.checks import load_checks
 from tsnrepro.published.claims import accepted_verdicts, load_claims
 from tsnrepro.published.documents import documents
 from tsnrepro.report.deposit_metadata import load_citation
-from tsnrepro.studies.study import load_study
 
 # By the file of this repository that is damaged: what reads it.
 READERS = {

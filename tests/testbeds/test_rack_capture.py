@@ -3,8 +3,8 @@
 import pytest
 from racks import Rack
 
-from tsnrepro.captures.trial_report import recorded_report
 from tsnrepro.experiments.capture import measure as capture
+from tsnrepro.experiments.capture.trial_report import recorded_report
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
 

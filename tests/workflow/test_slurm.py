@@ -16,7 +16,7 @@ from repository_copy import environment_of, run_snakemake
 from slurm_cluster import Cluster, lacking, wait_until
 from study_repository import copy_for_studies
 
-from tsnrepro.studies.study import load_study
+from tsnrepro.experiments.studies.study import load_study
 
 # Four points, one a job.
 FOUR = """\

@@ -4,7 +4,7 @@ from pathlib import Path
 from tsnrepro.common.code_digest import code_digest
 from tsnrepro.papers.diff import compared_with, files_compared_with, papers_compared
 from tsnrepro.imports.manifest import is_imported
-from tsnrepro.studies.chunks import results_of_study
+from tsnrepro.experiments.studies.chunks import results_of_study
 
 # Runs that only a paper shows are measured too.
 RUNS = list(dict.fromkeys([*PLAN.runs, *(run for paper in PLAN.papers for run in paper.runs)]))

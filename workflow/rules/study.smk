@@ -5,10 +5,10 @@
 import tempfile
 from pathlib import Path
 
-import tsnrepro.studies.chunks
+import tsnrepro.experiments.studies.chunks
 from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.ownership import restore_ownership_at_exit
-from tsnrepro.studies.chunks import notebook_of
+from tsnrepro.experiments.studies.chunks import notebook_of
 from tsnrepro.workflow.startup import clamp_future_mtimes, release_stale_lock
 
 # The logger sets it for Snakemake's own folders, which exist by now; jobs inherit it.
@@ -23,7 +23,7 @@ STUDY = config.get("study") or "threshold"
 
 rule study:
     input:
-        tsnrepro.studies.chunks.results_of_study(STUDY),
+        tsnrepro.experiments.studies.chunks.results_of_study(STUDY),
     localrule: True
 
 
@@ -64,7 +64,7 @@ rule study_chunk:
 rule study_table:
     input:
         study="config/studies/{study}.yaml",
-        chunks=lambda wildcards: tsnrepro.studies.chunks.chunk_files(wildcards.study),
+        chunks=lambda wildcards: tsnrepro.experiments.studies.chunks.chunk_files(wildcards.study),
     output:
         "results/studies/{study}/study.csv",
         "results/studies/{study}/study.parquet",

@@ -15,9 +15,9 @@ from tsnrepro.common.repository import root
 from tsnrepro.config import TestbedSettings
 from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.papers import Sources
+from tsnrepro.experiments.studies.study import Study
 from tsnrepro.imports.mapping import ImportMapping
 from tsnrepro.papers.glossary import Glossary
-from tsnrepro.studies.study import Study
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # By name: the model of a schema and the files that it describes.

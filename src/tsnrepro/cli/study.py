@@ -53,7 +53,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> None:
-    from tsnrepro.studies.study import load_study  # noqa: PLC0415
+    from tsnrepro.experiments.studies.study import load_study  # noqa: PLC0415
 
     study = load_study(arguments.study)
     print(study.description)
@@ -69,8 +69,8 @@ def _plan(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from rich.progress import Progress  # noqa: PLC0415
 
-    from tsnrepro.studies.chunks import collect, run_locally  # noqa: PLC0415
-    from tsnrepro.studies.study import load_study  # noqa: PLC0415
+    from tsnrepro.experiments.studies.chunks import collect, run_locally  # noqa: PLC0415
+    from tsnrepro.experiments.studies.study import load_study  # noqa: PLC0415
 
     study = load_study(arguments.study)
     folder = arguments.folder or Path("results/studies") / Path(arguments.study).stem
@@ -82,21 +82,21 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _compile(arguments: argparse.Namespace) -> None:
-    from tsnrepro.studies.chunks import compile_model  # noqa: PLC0415
+    from tsnrepro.experiments.studies.chunks import compile_model  # noqa: PLC0415
 
     compile_model(arguments.output)
 
 
 def _chunk(arguments: argparse.Namespace) -> None:
-    from tsnrepro.studies.chunks import write_chunk  # noqa: PLC0415
-    from tsnrepro.studies.study import load_study  # noqa: PLC0415
+    from tsnrepro.experiments.studies.chunks import write_chunk  # noqa: PLC0415
+    from tsnrepro.experiments.studies.study import load_study  # noqa: PLC0415
 
     write_chunk(load_study(arguments.study), arguments.number, arguments.output)
 
 
 def _collect(arguments: argparse.Namespace) -> None:
-    from tsnrepro.studies.chunks import collect  # noqa: PLC0415
-    from tsnrepro.studies.study import load_study  # noqa: PLC0415
+    from tsnrepro.experiments.studies.chunks import collect  # noqa: PLC0415
+    from tsnrepro.experiments.studies.study import load_study  # noqa: PLC0415
 
     print(f"{collect(load_study(arguments.study), arguments.folder)} points: {arguments.folder}")
 

@@ -1,8 +1,8 @@
 """The registry of experiments: name, title, kinds of testbed, and the results each declares.
 
-Each folder of ``tsnrepro.experiments`` holds one experiment; its ``settings.py`` declares it as
-``EXPERIMENT``. The folder's name is also the name of its notebooks in notebooks/measure and
-notebooks/analyse, of its section in a campaign's file, of its folders in the raw store and the
+Each folder of ``tsnrepro.experiments`` with a ``settings.py`` holds one experiment, which that
+declares as ``EXPERIMENT``. The folder's name is also the name of its notebooks in notebooks/measure
+and notebooks/analyse, of its section in a campaign's file, of its folders in the raw store and the
 results, and the first word of its results' keys. Rules, report, papers and messages are made from
 the declarations; there is no other list of experiments.
 """
@@ -16,7 +16,6 @@ from functools import cache, cached_property
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import get_args
 
 from tsnrepro.common.code_digest import code_digest
@@ -132,9 +131,10 @@ def _as_expression(pattern: str) -> str:
 def experiments() -> dict[str, Experiment]:
     """Return all experiments by name, in the order in which they are measured and reported."""
     found = []
-    for folder in iter_modules([str(Path(__file__).parents[1] / "experiments")]):
-        declared = import_module(f"tsnrepro.experiments.{folder.name}.settings").EXPERIMENT
-        found.append(replace(declared, name=folder.name))
+    for path in (Path(__file__).parents[1] / "experiments").glob("*/settings.py"):
+        name = path.parent.name
+        declared = import_module(f"tsnrepro.experiments.{name}.settings").EXPERIMENT
+        found.append(replace(declared, name=name))
     found.sort(key=lambda experiment: (experiment.order, experiment.name))
     return {experiment.name: experiment for experiment in found}
 

@@ -268,8 +268,8 @@ def simulate(*, duration_s: float = 0.5, seed: int = 0, **parameters: Any) -> pd
     seed
         Seed of the random numbers.
     **parameters
-        Those of :class:`tsnrepro.studies.study.PointParameters`, each a value or a sequence of
-        values; ``rate_mbps`` is required.
+        Those of :class:`tsnrepro.experiments.studies.study.PointParameters`, each a value or a
+        sequence of values; ``rate_mbps`` is required.
 
     Raises
     ------
@@ -277,8 +277,8 @@ def simulate(*, duration_s: float = 0.5, seed: int = 0, **parameters: Any) -> pd
         A parameter is unknown or out of range.
     """
     from tsnrepro.config import parse  # noqa: PLC0415
-    from tsnrepro.studies.measures import loss_at  # noqa: PLC0415
-    from tsnrepro.studies.study import PointParameters  # noqa: PLC0415
+    from tsnrepro.experiments.studies.measures import loss_at  # noqa: PLC0415
+    from tsnrepro.experiments.studies.study import PointParameters  # noqa: PLC0415
 
     names = list(parameters)
     rows = []

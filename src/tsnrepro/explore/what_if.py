@@ -10,6 +10,8 @@ import pandas as pd
 
 from tsnrepro.common.ethernet import FULL_FRAME_BYTES, FULL_PAYLOAD_BYTES
 from tsnrepro.config.gates import GateControlList, GateWindow
+from tsnrepro.experiments.studies.scenario import STREAM, network_of
+from tsnrepro.experiments.studies.study import PointParameters
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.network import (
     ConstantRate,
@@ -23,8 +25,6 @@ from tsnrepro.model.network import (
     Switch,
     TrafficStream,
 )
-from tsnrepro.studies.scenario import STREAM, network_of
-from tsnrepro.studies.study import PointParameters
 
 RATES_MBPS = (100, 200, 300, 450, 600, 750, 900)
 _MEMBERS = ("path-1", "path-2", "path-3", "path-4")
@@ -52,7 +52,8 @@ def loss_over_load(
     seed
         Seed of the random numbers, which are the same at every point.
     **parameters
-        Those of :class:`tsnrepro.studies.study.PointParameters`, such as ``receive_buffer_bytes``.
+        Those of :class:`tsnrepro.experiments.studies.study.PointParameters`, such as
+        ``receive_buffer_bytes``.
 
     Returns
     -------

@@ -232,8 +232,8 @@ def frames(capture: bytes) -> pd.DataFrame:
     Columns: ``time_us`` since the first frame, ``bytes``, ``sequence`` of the R-TAG,
     ``source_port``, ``destination_port``, ``payload_bytes``; empty if a frame has none.
     """
-    from tsnrepro.captures.capture_file import read_capture  # noqa: PLC0415
-    from tsnrepro.captures.dissect import dissect  # noqa: PLC0415
+    from tsnrepro.experiments.capture.capture_file import read_capture  # noqa: PLC0415
+    from tsnrepro.experiments.capture.dissect import dissect  # noqa: PLC0415
 
     read = read_capture(capture)
     fields = dissect(read)[:_MAX_FRAMES]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsnrepro.captures.report import BEYOND_FIRST, ONE_TAG, WireReport
-from tsnrepro.captures.trial_report import recorded_report
+from tsnrepro.experiments.capture.report import BEYOND_FIRST, ONE_TAG, WireReport
+from tsnrepro.experiments.capture.trial_report import recorded_report
 from tsnrepro.records.store import open_run, recorded_trials
 from tsnrepro.results.estimates import mean_of_all
 from tsnrepro.results.results import Results

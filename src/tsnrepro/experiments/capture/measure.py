@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from tsnrepro.captures.trial_report import capture_name, recorded_report
 from tsnrepro.common.errors import CommandError, TestbedError
 from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER
 from tsnrepro.experiments.capture.plan import Factors
+from tsnrepro.experiments.capture.trial_report import capture_name, recorded_report
 from tsnrepro.records.store import COUNTERS_AFTER, COUNTERS_BEFORE, Trial
 from tsnrepro.runner.backends.hosts import (
     LOG_BYTES,

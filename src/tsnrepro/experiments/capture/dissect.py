@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from numba import njit
 
-from tsnrepro.captures.capture_file import Capture
 from tsnrepro.common.ethernet import R_TAG_BYTES, VLAN_TAG_BYTES
+from tsnrepro.experiments.capture.capture_file import Capture
 from tsnrepro.tools.frerctl import StreamFilter
 
 FRAME: Final = np.dtype(

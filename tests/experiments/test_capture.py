@@ -5,12 +5,12 @@ import subprocess
 
 import pytest
 
-from tsnrepro.captures.capture_file import read_capture
-from tsnrepro.captures.dissect import dissect
-from tsnrepro.captures.trial_report import capture_name, recorded_report
 from tsnrepro.common.errors import ToolError
 from tsnrepro.experiments.capture import analysis, figures
 from tsnrepro.experiments.capture import measure as capture
+from tsnrepro.experiments.capture.capture_file import read_capture
+from tsnrepro.experiments.capture.dissect import dissect
+from tsnrepro.experiments.capture.trial_report import capture_name, recorded_report
 from tsnrepro.records.store import RawStore, Trial
 from tsnrepro.runner.design import Planned
 from tsnrepro.runner.measurement import Measurement

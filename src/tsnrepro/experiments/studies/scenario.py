@@ -1,6 +1,7 @@
 """The network of a study's point."""
 
 from tsnrepro.common.ethernet import FULL_FRAME_BYTES, FULL_PAYLOAD_BYTES
+from tsnrepro.experiments.studies.study import PointParameters
 from tsnrepro.model.network import (
     Bursts,
     DuplexLink,
@@ -17,7 +18,6 @@ from tsnrepro.model.network import (
     Switch,
     TrafficStream,
 )
-from tsnrepro.studies.study import PointParameters
 
 STREAM = "stream"
 BACKGROUND = "background"

@@ -5,8 +5,8 @@ import json
 import pytest
 from damage import NUMBERS, damaged_json_file, read_each_file
 
-from tsnrepro.studies.chunks import chunk_path, read_chunk
-from tsnrepro.studies.study import Study
+from tsnrepro.experiments.studies.chunks import chunk_path, read_chunk
+from tsnrepro.experiments.studies.study import Study
 
 STUDY = Study.model_validate(
     {

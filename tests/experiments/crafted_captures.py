@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from plain_recovery import VectorRecovery
 
-from tsnrepro.captures.capture_file import Capture, read_capture
-from tsnrepro.captures.counters import MemberCounts, TrialCounters
-from tsnrepro.captures.report import WireReport, report_captures
 from tsnrepro.config.frer import RECOVERY_COUNTERS, FrerSettings
+from tsnrepro.experiments.capture.capture_file import Capture, read_capture
+from tsnrepro.experiments.capture.counters import MemberCounts, TrialCounters
+from tsnrepro.experiments.capture.report import WireReport, report_captures
 from tsnrepro.tools.frerctl import StreamFilter
 
 TALKER = bytes.fromhex("020000000001")

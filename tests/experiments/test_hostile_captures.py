@@ -17,9 +17,9 @@ from crafted_captures import (
 )
 from damage import NUMBERS, damaged_bytes, read_each, read_each_file
 
-from tsnrepro.captures.capture_file import read_capture
-from tsnrepro.captures.report import report_captures
 from tsnrepro.common.errors import RecordError
+from tsnrepro.experiments.capture.capture_file import read_capture
+from tsnrepro.experiments.capture.report import report_captures
 
 FRAMES = [(EPOCH_NS + number * 1000, frame(udp(b"x" * 30), number)) for number in range(5)]
 

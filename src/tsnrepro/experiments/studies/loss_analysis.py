@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 
 from tsnrepro.config.base import CONFIGURATIONS
+from tsnrepro.experiments.studies.study import FACTORS
+from tsnrepro.experiments.studies.tables import results_of
 from tsnrepro.results.results import Results
 from tsnrepro.stats.replication import range_over_runs
-from tsnrepro.studies.study import FACTORS
-from tsnrepro.studies.tables import results_of
 
 MEASURED = ("loss_percent", "configuration")
 _WHY = "mean over seeds, with their range"

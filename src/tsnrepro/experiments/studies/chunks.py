@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
+from tsnrepro.experiments.studies.study import Study, load_study
 from tsnrepro.records.files import PARTIAL_PREFIX, write_atomically
-from tsnrepro.studies.study import Study, load_study
 
 
 def chunk_files(name: str) -> list[str]:
@@ -72,7 +72,8 @@ def code_digest() -> str:
 
 def compute_chunk(study: Study, number: int) -> dict[str, Any]:
     """Return the rows of a chunk's points, with checksums of the study and the code."""
-    from tsnrepro.studies.measures import measure_point  # noqa: PLC0415 - numba takes a second
+    # Numba takes a second.
+    from tsnrepro.experiments.studies.measures import measure_point  # noqa: PLC0415
 
     rows = [measure_point(study, point) for point in study.chunk(number)]
     return {

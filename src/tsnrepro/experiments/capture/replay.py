@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from tsnrepro.captures.counters import ReadingTimes
-from tsnrepro.captures.sequence_numbers import Arrivals
 from tsnrepro.config.frer import RECOVERY_COUNTERS, FrerSettings
+from tsnrepro.experiments.capture.counters import ReadingTimes
+from tsnrepro.experiments.capture.sequence_numbers import Arrivals
 from tsnrepro.model.compiled import SOURCE_DIGEST
 from tsnrepro.model.recovery import expire, new_registers, read_counters, recover
 

@@ -7,11 +7,11 @@ from numpy.random import SeedSequence
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.ethernet import payload_limit_mbps
+from tsnrepro.experiments.studies.scenario import STREAM, network_of
+from tsnrepro.experiments.studies.study import Point, PointParameters, Study, ThresholdMeasure
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.result import StreamAccount
 from tsnrepro.model.variates import child_seeds
-from tsnrepro.studies.scenario import STREAM, network_of
-from tsnrepro.studies.study import Point, PointParameters, Study, ThresholdMeasure
 
 
 def measure_point(study: Study, point: Point) -> dict[str, Any]:

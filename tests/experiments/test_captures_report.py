@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_recovery import MatchRecovery, VectorRecovery
 
-from tsnrepro.captures.counters import ReadingTimes
-from tsnrepro.captures.replay import replay, replay_orders
-from tsnrepro.captures.report import report_captures
-from tsnrepro.captures.sequence_numbers import first_copies, merge, path_order, unwrap
 from tsnrepro.config.frer import FrerSettings
+from tsnrepro.experiments.capture.counters import ReadingTimes
+from tsnrepro.experiments.capture.replay import replay, replay_orders
+from tsnrepro.experiments.capture.report import report_captures
+from tsnrepro.experiments.capture.sequence_numbers import first_copies, merge, path_order, unwrap
 
 
 def wrong(report) -> set[tuple[str, str]]:

@@ -3,8 +3,8 @@
 import pytest
 
 from tsnrepro.common.ethernet import payload_limit_mbps, skb_truesize
-from tsnrepro.studies.measures import measure_point
-from tsnrepro.studies.study import Study
+from tsnrepro.experiments.studies.measures import measure_point
+from tsnrepro.experiments.studies.study import Study
 
 FAST = {"receive_time_us": 1, "stack_time_us": 0.1, "send_time_us": 0.5}
 

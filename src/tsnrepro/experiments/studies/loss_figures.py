@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.config.base import CONFIGURATIONS
+from tsnrepro.experiments.studies.loss_analysis import by_level, varied
 from tsnrepro.results.figures import GREY, LABELS, MARKERS, STYLES, style
-from tsnrepro.studies.loss_analysis import by_level, varied
 
 _PAGE_INCHES = 7.16
 _PANELS_PER_ROW = 4

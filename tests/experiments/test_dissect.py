@@ -18,8 +18,8 @@ from crafted_captures import (
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tsnrepro.captures.capture_file import read_capture
-from tsnrepro.captures.dissect import (
+from tsnrepro.experiments.capture.capture_file import read_capture
+from tsnrepro.experiments.capture.dissect import (
     OTHER_TRAFFIC,
     STREAM_FRAGMENT,
     STREAM_FRAME,

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from tsnrepro.captures.capture_file import Capture, read_capture
-from tsnrepro.captures.counters import ReadingTimes, TrialCounters, trial_counters
-from tsnrepro.captures.dissect import mac
-from tsnrepro.captures.report import WireReport, report_captures
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.topology import LISTENER
+from tsnrepro.experiments.capture.capture_file import Capture, read_capture
+from tsnrepro.experiments.capture.counters import ReadingTimes, TrialCounters, trial_counters
+from tsnrepro.experiments.capture.dissect import mac
+from tsnrepro.experiments.capture.report import WireReport, report_captures
 from tsnrepro.records.store import COUNTERS_AFTER, COUNTERS_BEFORE
 from tsnrepro.tools.frerctl import StreamFilter
 from tsnrepro.tools.snapshot import Snapshot, recorded_snapshot

@@ -12,9 +12,10 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from tsnrepro.captures.capture_file import Capture
-from tsnrepro.captures.counters import SENDING, TrialCounters
-from tsnrepro.captures.dissect import (
+from tsnrepro.common.topology import LISTENER
+from tsnrepro.experiments.capture.capture_file import Capture
+from tsnrepro.experiments.capture.counters import SENDING, TrialCounters
+from tsnrepro.experiments.capture.dissect import (
     OTHER_TRAFFIC,
     STREAM_FRAGMENT,
     STREAM_FRAME,
@@ -22,8 +23,8 @@ from tsnrepro.captures.dissect import (
     digests,
     dissect,
 )
-from tsnrepro.captures.replay import replay, replay_orders
-from tsnrepro.captures.sequence_numbers import (
+from tsnrepro.experiments.capture.replay import replay, replay_orders
+from tsnrepro.experiments.capture.sequence_numbers import (
     Arrivals,
     FirstCopies,
     PathOrder,
@@ -31,7 +32,6 @@ from tsnrepro.captures.sequence_numbers import (
     merge,
     path_order,
 )
-from tsnrepro.common.topology import LISTENER
 from tsnrepro.tools.frerctl import StreamFilter
 
 ONE_TAG: Final = "stream frames with one R-TAG"
@@ -141,8 +141,8 @@ def report_captures(
     counted
         The trial's counters; without them the captures are compared with FRER's rules only.
     talker
-        The talker's address as a number (see :func:`tsnrepro.captures.dissect.mac`); frames of
-        other senders are left out. None includes all.
+        The talker's address as a number (see :func:`tsnrepro.experiments.capture.dissect.mac`);
+        frames of other senders are left out. None includes all.
     """
     points = {
         port: _Point(f"{SENDING} {port}", capture, stream, talker)

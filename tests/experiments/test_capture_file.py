@@ -19,8 +19,8 @@ from crafted_captures import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tsnrepro.captures.capture_file import read_capture
 from tsnrepro.common.errors import RecordError
+from tsnrepro.experiments.capture.capture_file import read_capture
 
 RECORDS = st.lists(
     st.tuples(st.integers(0, 2**32 * 10**9 - 1), st.binary(min_size=0, max_size=200)), max_size=20

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
-from tsnrepro.studies import chunks
-from tsnrepro.studies.study import Study
+from tsnrepro.experiments.studies import chunks
+from tsnrepro.experiments.studies.study import Study
 
 TABLES = ("study.csv", "study.parquet")
 

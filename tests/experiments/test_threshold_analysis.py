@@ -8,9 +8,9 @@ import pytest
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.ethernet import udp_truesizes
-from tsnrepro.studies import threshold_analysis as analysis
-from tsnrepro.studies import threshold_figures as figures
-from tsnrepro.studies.tables import read_table
+from tsnrepro.experiments.studies import threshold_analysis as analysis
+from tsnrepro.experiments.studies import threshold_figures as figures
+from tsnrepro.experiments.studies.tables import read_table
 
 PAYLOADS, BUFFERS, STALLS, QUEUES = (18, 1472), (106_496, 425_984), (1.0, 4.0), (16_384, 65_536)
 

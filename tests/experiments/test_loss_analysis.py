@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.studies import loss_analysis, loss_figures
-from tsnrepro.studies.tables import read_table
+from tsnrepro.experiments.studies import loss_analysis, loss_figures
+from tsnrepro.experiments.studies.tables import read_table
 
 SEEDS = (1, 2, 3)
 

@@ -15,9 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from tsnrepro.experiments.loss.analysis import frame_bytes
-from tsnrepro.results.figures import GREY, LABELS, MARKERS, STYLES, new, style
-from tsnrepro.stats.replication import mean_over_runs
-from tsnrepro.studies.threshold_analysis import (
+from tsnrepro.experiments.studies.threshold_analysis import (
     CREDITED_RATIO,
     HOSTS,
     PATHS,
@@ -26,6 +24,8 @@ from tsnrepro.studies.threshold_analysis import (
     pairs,
     shares,
 )
+from tsnrepro.results.figures import GREY, LABELS, MARKERS, STYLES, new, style
+from tsnrepro.stats.replication import mean_over_runs
 
 _PAGE_INCHES = 7.16
 _WITHIN_PAYLOAD = ("receive_buffer_bytes", "stall_length_ms", "switch_queue_bytes")

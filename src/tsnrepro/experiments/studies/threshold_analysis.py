@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tsnrepro.experiments.studies.study import FACTORS
+from tsnrepro.experiments.studies.tables import results_of
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.replication import mean_over_runs
-from tsnrepro.studies.study import FACTORS
-from tsnrepro.studies.tables import results_of
 
 HOSTS, PATHS = "hosts", "paths"
 # Ratio of thresholds that the documents attribute to replication.

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tracked_files import tracked
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.studies.study import Study, load_study
+from tsnrepro.experiments.studies.study import Study, load_study
 
 SMALL = {
     "description": "small",

@@ -1,1 +1,0 @@
-"""Captures: frames on the wire, compared with the rules of FRER and with the counters."""
