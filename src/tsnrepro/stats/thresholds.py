@@ -39,6 +39,8 @@ _MIN_LOADS = 3
 _MAX_STEP = 0.1
 # Single precision is enough for sums of likelihoods, and twice as fast.
 _TINY = np.float32(1e-37)
+# Products of small probabilities would be denormal, with which processors are many times slower.
+_SCALE, _UNSCALE = np.float32(2.0**120), np.float32(2.0**-120)
 _NARROWEST = "as narrow as repetitions and loads tried allow"
 _CURVE = "logistic curve with lower and upper asymptote, normal shifts between repetitions"
 
@@ -382,7 +384,8 @@ def _posterior(a: Sequence[Sweep], b: Sequence[Sweep] = ()) -> tuple[Floats, Flo
     curves, repetitions = likelihood.shape[:2]
     total = np.log(top).sum(axis=(1, 2))[:, None]
     each = [
-        total + np.log(scaled @ law + _TINY).reshape(curves, repetitions, -1).sum(axis=1)
+        total
+        + np.log((scaled @ law) * _UNSCALE + _TINY).reshape(curves, repetitions, -1).sum(axis=1)
         for law in kernel
     ]
     logs = np.stack(each)
@@ -421,11 +424,11 @@ def _curves(rates: bytes, first: float, last: float, span: float) -> tuple[Float
 
 @lru_cache(maxsize=8)
 def _shifts(size: int, step: float, span: float) -> NDArray[np.float32]:
-    """Return the distributions of thresholds, shape (shifts, repetition's, typical)."""
+    """Return the distributions of thresholds, scaled, shape (shifts, repetition's, typical)."""
     places = np.arange(size) * step
     edges = np.concatenate(([-np.inf], places[:-1] + step / 2, [np.inf]))
     scaled = (edges[:, None] - places) / (_SHIFT * span)[:, None, None]
-    return np.diff(special.ndtr(scaled), axis=1).astype(np.float32)
+    return np.diff(special.ndtr(scaled), axis=1).astype(np.float32) * _SCALE
 
 
 def _correlated(a: Floats, b: Floats) -> Floats:
