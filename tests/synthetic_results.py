@@ -4,6 +4,8 @@ import csv
 import hashlib
 import json
 from fnmatch import fnmatchcase
+from functools import cache
+from io import BytesIO
 from itertools import product
 from pathlib import Path
 
@@ -364,16 +366,23 @@ def write_by_phase(path, loads):
             rows.writerow([phase, "", "", 999.0, *[""] * 9, printed])
 
 
-def write_figures(folder, names):
+@cache
+def _figure(name):
+    """Return a drawing as PDF."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
+    figure, drawn = Figure(figsize=(3.4, 2.2)), BytesIO()
+    axes = figure.subplots()
+    axes.plot([0, 1, 2], [0, 1, 4])
+    axes.set_title(f"synthetic: {name}", fontsize=8)
+    figure.savefig(drawn, format="pdf", metadata={"CreationDate": None})
+    return drawn.getvalue()
+
+
+def write_figures(folder, names):
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        figure = Figure(figsize=(3.4, 2.2))
-        axes = figure.subplots()
-        axes.plot([0, 1, 2], [0, 1, 4])
-        axes.set_title(f"synthetic: {name}", fontsize=8)
-        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+        (folder / f"{name}.pdf").write_bytes(_figure(name))
 
 
 def write_results(

@@ -167,7 +167,7 @@ class TestPages(PageChecks):
             "shaping.tas_frer.tas.loaded.p50.us": (60.0, 58.0, 62.0),
             "shaping.tas_frer.fifo.loaded.p50.us": (90.0, 88.0, 92.0),
         }
-        text = PAPER.squeezed(PAPER.built(prepared(tmp_path, chosen=chosen)))
+        text = PAPER.squeezed(PAPER.typeset(prepared(tmp_path, chosen=chosen)))
         assert "측정값:링크100.0Mb/s" in text
         assert "부하중의중앙값은셰이퍼가없을때보다낮다." in text
         assert "측정값이아니다.시간인지셰이퍼" not in text
@@ -175,7 +175,7 @@ class TestPages(PageChecks):
     @pytest.mark.parametrize("lost", [None, 7.0])
     def test_an_abstract_prints_limits_of_what_is_not_decided(self, tmp_path, lost):
         chosen = {"*.lost_while_cut": lost}
-        results = PAPER.built(prepared(tmp_path, chosen=chosen))
+        results = PAPER.typeset(prepared(tmp_path, chosen=chosen))
         limits = "512.3[487.6,534.9]Mb/s"
         ends = ["이며,그동안시행마다평균7.0개의", ";7.0datagrams"] if lost else ["이다.", "."]
         said = [[f"수신률은{limits}{ends[0]}"], [f"listenerreceives{limits}{ends[1]}"]]
@@ -190,7 +190,7 @@ class TestPages(PageChecks):
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
 
     def test_a_rack_is_described_as_it_is(self, tmp_path):
-        text = PAPER.squeezed(PAPER.built(prepared(tmp_path, "rack")))
+        text = PAPER.squeezed(PAPER.typeset(prepared(tmp_path, "rack")))
         assert "LAN966x보드두대" in text
         for word in ("네임스페이스", "토큰버킷", "이기계의", "에뮬레이션", "namespaces"):
             assert word not in text, word
@@ -262,6 +262,6 @@ class TestPages(PageChecks):
         ],
     )
     def test_sentences_follow_what_was_measured(self, tmp_path, chosen, says):
-        text = PAPER.squeezed(PAPER.built(prepared(tmp_path, chosen=chosen)))
+        text = PAPER.squeezed(PAPER.typeset(prepared(tmp_path, chosen=chosen)))
         for sentence in says:
             assert sentence in text

@@ -183,13 +183,13 @@ class TestPages(PageChecks):
         ids=["frer-better", "control-better-wide-intervals", "nothing-lost-nothing-bounded"],
     )
     def test_sentences_follow_what_was_measured(self, tmp_path, options, says):
-        results = PAPER.built(prepared(tmp_path, **options))
+        results = PAPER.typeset(prepared(tmp_path, **options))
         text = PAPER.text(results).replace("\u2009", " ")
         for sentence in says:
             assert sentence in text
 
     def test_an_abstract_prints_limits_of_what_is_not_decided(self, tmp_path):
-        results = PAPER.built(prepared(tmp_path, equivalent="cannot tell", wide=True))
+        results = PAPER.typeset(prepared(tmp_path, equivalent="cannot tell", wide=True))
         # The widened intervals and their margins.
         limits = ["[−1233.69,1235.59]", "[−1234.98,+1234.22]%"]
         english = [*limits, "anintervalonbothsidesofone.", "belowandabovethemarginof2%."]
@@ -200,13 +200,13 @@ class TestPages(PageChecks):
         ("frer_ms", "says"), [(99.0, "FRER gains no time"), (200.0, "buffers take longer to fill")]
     )
     def test_what_is_said_of_buffers_follows_the_model(self, tmp_path, frer_ms, says):
-        text = PAPER.text(PAPER.built(with_buffers(tmp_path, frer_ms)))
+        text = PAPER.text(PAPER.typeset(with_buffers(tmp_path, frer_ms)))
         assert says in text
         assert f"{frer_ms}" in text
 
     def test_a_copy_of_the_model_stands_beside_nothing_and_names_no_kernel(self, tmp_path):
         facts = facts_of_testbed(kind="model", label="model testbed", verb="Simulated on")
-        text = PAPER.text(PAPER.built(prepared(tmp_path, facts=facts)))
+        text = PAPER.text(PAPER.typeset(prepared(tmp_path, facts=facts)))
         for said in ("drops a frame counts it", "path A (both configurations)"):
             assert said in text, said
         for word in ("own report of each frame", "the kernel drops", "easured and simulated"):
@@ -227,7 +227,7 @@ class TestPages(PageChecks):
         values = {"lost": lost, "lost__percent": lost, "reordered": reordered}
         sizes = {"v2x_64__payload_bytes": 18, "camera__smallest_train__count": 55}
         results = with_traffic_and_delays(tmp_path, **values, **sizes)
-        text = PAPER.text(PAPER.built(results))
+        text = PAPER.text(PAPER.typeset(results))
         for sentence in (*says, "in frames of 64,", "each P picture one of 55"):
             assert sentence in text, sentence
 
@@ -242,7 +242,7 @@ class TestPages(PageChecks):
         ],
     )
     def test_what_a_third_path_adds_is_told(self, tmp_path, verdict, says):
-        text = PAPER.text(PAPER.built(with_paths(tmp_path, verdict)))
+        text = PAPER.text(PAPER.typeset(with_paths(tmp_path, verdict)))
         assert "Loss and Delivered Rate by the Number of Member Paths" in text
         # Of each of three two losses and a rate; behind the references all are listed again.
         assert text.partition("References")[0].count("23.5") == 3 * 3
@@ -251,7 +251,7 @@ class TestPages(PageChecks):
     @pytest.mark.parametrize("drivers", ["lan966x", "ebpf", "kernel", "ebpf and lan966x"])
     def test_a_rack_is_described_as_it_is(self, tmp_path, drivers):
         facts = facts_of_testbed(**RACK | {"drivers": drivers})
-        text = PAPER.text(PAPER.built(prepared(tmp_path, facts=facts)))
+        text = PAPER.text(PAPER.typeset(prepared(tmp_path, facts=facts)))
         assert "rack testbed" in text
         assert "which has the paths that it is cabled with" in text
         assert ("LAN966x board" in text) == ("lan966x" in drivers)
@@ -267,7 +267,7 @@ class TestPages(PageChecks):
             "measured", {name: tmp_path / name for name in ("loss", "tcp", "latency")}
         )
         write_paper_inputs(PAPER.folder, tmp_path / "paper", DataSources([column]))
-        text = PAPER.text(PAPER.built(tmp_path))
+        text = PAPER.text(PAPER.typeset(tmp_path))
         for said in ("payload 1000 bytes", "one-way latencies", "No trial was accounted for"):
             assert said in text, said
         assert ("no TCP goodput of both configurations" in text) == (len(only) == 1)

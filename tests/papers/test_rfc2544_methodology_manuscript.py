@@ -118,20 +118,20 @@ class TestPages(PageChecks):
         assert "No trial of the fourth phase with FRER does" in text
 
     def test_a_collapse_is_said_where_it_is_seen(self, tmp_path):
-        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen={})))
+        text = PAPER.text(PAPER.typeset(prepared(tmp_path, chosen={})))
         assert "Delivery collapses from" in text
         assert "In the fourth phase half of the trials with FRER collapse at" in text
 
     def test_collapses_without_a_load_from_which_on_they_begin_are_said(self, tmp_path):
         chosen = NO_COLLAPSE | {"*.lowest_share.percent": 23.4}
-        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen=chosen)))
+        text = PAPER.text(PAPER.typeset(prepared(tmp_path, chosen=chosen)))
         for said in ("A trial with FRER delivered only", "Trials of the fourth phase with FRER do"):
             assert said in text
         assert "No load makes delivery collapse" not in text
 
     def test_an_abstract_prints_limits_of_what_is_not_decided(self, tmp_path):
         undecided = {"*.between.verdict": "lost", "*.verdict": "cannot tell"}
-        results = PAPER.built(prepared(tmp_path, chosen=NO_COLLAPSE | undecided))
+        results = PAPER.typeset(prepared(tmp_path, chosen=NO_COLLAPSE | undecided))
         limits = "1234.50[1034.25,1434.75]Mb/swithFRER"
         PAPER.assert_abstracts_print_limits(results, [[f"loseadatagramat{limits}"]])
 
@@ -140,7 +140,7 @@ class TestPages(PageChecks):
 
     def test_without_losses_between_the_limits_none_is_said(self, tmp_path):
         chosen = {"*.between.verdict": "none lost"}
-        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen=chosen)))
+        text = PAPER.text(PAPER.typeset(prepared(tmp_path, chosen=chosen)))
         assert "Here no datagram was lost at such rates" in text
 
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
@@ -152,7 +152,7 @@ class TestPages(PageChecks):
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
 
     def test_a_rack_is_described_as_it_is(self, tmp_path):
-        text = PAPER.text(PAPER.built(prepared(tmp_path, "rack")))
+        text = PAPER.text(PAPER.typeset(prepared(tmp_path, "rack")))
         assert "two LAN966x boards" in text
         for word in ("namespace", "token bucket", "emulated", "this machine"):
             assert word not in text, word
@@ -166,7 +166,7 @@ class TestPages(PageChecks):
 
     def test_of_one_search_each_nothing_is_concluded(self, tmp_path):
         alone = {"*.searches.count": 1, "rfc2544.throughput.*.difference.payload_mbps": 12.3}
-        text = PAPER.text(PAPER.built(prepared(tmp_path, chosen=NO_COLLAPSE | alone)))
+        text = PAPER.text(PAPER.typeset(prepared(tmp_path, chosen=NO_COLLAPSE | alone)))
         assert "one search each, from which nothing is concluded" in text
         assert "search a configuration and size" in text
         assert "FRER changes the throughput by" not in text
@@ -175,7 +175,7 @@ class TestPages(PageChecks):
         ours = "A talker of our own sends in iperf3"
         assert ours in PAPER.text(built)
         theirs = prepared(tmp_path, chosen=NO_COLLAPSE | {"*.generator": "iperf3"})
-        text = PAPER.text(PAPER.built(theirs))
+        text = PAPER.text(PAPER.typeset(theirs))
         assert "iperf3 sends as in the report" in text
         assert ours not in text
 

@@ -77,7 +77,7 @@ class TestPages(PagesOfShaping):
             "guest.*.cbs_against_tas.loaded.p99.verdict": "higher",
         }
         results = prepared(PAPER, tmp_path, kind="emulated", chosen=chosen, beside=["guest"])
-        text = PAPER.squeezed(PAPER.built(results))
+        text = PAPER.squeezed(PAPER.typeset(results))
         for whose in ("에뮬레이션테스트베드", GUEST):
             assert text.count(f"측정값({whose})과95%구간") == 2
         assert "시뮬레이션(모델테스트베드)과95%구간" in text
@@ -92,14 +92,14 @@ class TestPages(PagesOfShaping):
 
     def test_the_guest_stands_beside_the_model_alone(self, tmp_path):
         results = prepared(PAPER, tmp_path, kind="model", beside=["guest"])
-        text = PAPER.squeezed(PAPER.built(results))
+        text = PAPER.squeezed(PAPER.typeset(results))
         assert f"측정값({GUEST})과95%구간" in text
         assert text.count("시뮬레이션(모델테스트베드)과95%구간") == 2
         assert "우리수치는게스트의것을빼면모두시뮬레이션값이다" in text
         assert "위는시뮬레이션,아래는게스트테스트베드의측정값이다." in text
 
     def test_without_the_guest_a_sentence_says_how_to_have_it(self, tmp_path, built):
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated"))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated"))
         text = PAPER.squeezed(results)
         assert "측정값(게스트" not in text
         assert "커널의큐로측정한값은이판에없으며" in text
@@ -115,7 +115,7 @@ class TestPages(PagesOfShaping):
     )
     def test_sentences_follow_what_was_measured(self, tmp_path, verdict, below, says):
         chosen = {"*.alike.verdict": "different", "*.verdict": verdict, "*.below_*": below}
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         text = PAPER.squeezed(results)
         for sentence in says:
             assert sentence in text
@@ -139,7 +139,7 @@ class TestPages(PagesOfShaping):
     )
     def test_it_says_how_threads_divide_the_work(self, tmp_path, threads, says):
         chosen = {"shaping.shaper": "software bridge", "*.conditions.threads": threads}
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         text = PAPER.squeezed(results)
         assert says in text
         assert ("onethreadthatreceivesandsendsinturn" in text) == (threads == "one")
@@ -173,7 +173,7 @@ class TestPages(PagesOfShaping):
         self, tmp_path, limits, korean, english
     ):
         chosen = {"*.loaded.p9?.difference.us": limits}
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         shown = "[−20.50,+4.50]µs" if limits[0] < 0 else "[+2.50,+20.50]µs"
         said = [[shown, korean], [shown, english.replace("'", "’")]]
         PAPER.assert_abstracts_print_limits(results, said)
@@ -193,5 +193,5 @@ class TestPages(PagesOfShaping):
             "*.loaded.p90.difference.us": (10.0, 9.0, 11.0),
             "*.loaded.p99_9.difference.us": (20.0, 19.0, 21.0),
         }
-        results = PAPER.built(prepared(PAPER, tmp_path, chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, chosen=chosen))
         assert "P99.9의차이는P90의차이보다크며" in PAPER.squeezed(results)

@@ -62,13 +62,13 @@ class TestPages(PagesOfShaping):
     )
     def test_sentences_follow_what_was_measured(self, tmp_path, verdict, outside, says):
         chosen = {"*.alike.verdict": "different", "*.verdict": verdict, "*.outside.count": outside}
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         text = PAPER.squeezed(results)
         for sentence in says:
             assert sentence in text
 
     def test_cards_are_described_as_cards(self, tmp_path):
-        text = PAPER.squeezed(PAPER.built(prepared(PAPER, tmp_path, kind="nic-pair")))
+        text = PAPER.squeezed(PAPER.typeset(prepared(PAPER, tmp_path, kind="nic-pair")))
         assert "카드테스트베드" in text
         assert "게이트와큐는네트워크카드의것이다." in text
         assert "여기에없다" not in text
@@ -76,7 +76,7 @@ class TestPages(PagesOfShaping):
     def test_of_a_board_between_cards_it_says_that_end_stations_were_not_measured(self, tmp_path):
         chosen = {"*.shaper": "board"}
         text = PAPER.squeezed(
-            PAPER.built(prepared(PAPER, tmp_path, kind="nic-pair", chosen=chosen))
+            PAPER.typeset(prepared(PAPER, tmp_path, kind="nic-pair", chosen=chosen))
         )
         assert "게이트와큐는TSN스위치보드의것이다" in text
         assert "보고서가다룬단말의카드는재지않았으므로" in text
@@ -91,7 +91,7 @@ class TestPages(PagesOfShaping):
 
     def test_the_guest_stands_beside_in_the_tables(self, tmp_path):
         results = prepared(PAPER, tmp_path, kind="emulated", beside=["guest"])
-        text = PAPER.squeezed(PAPER.built(results))
+        text = PAPER.squeezed(PAPER.typeset(results))
         beside = "측정값(게스트테스트베드,리눅스커널의큐)"
         assert text.count(beside) == 6
         assert text.count(f"{beside}과95%구간") == 3
@@ -116,7 +116,7 @@ class TestPages(PagesOfShaping):
         self, tmp_path, limits, korean, english
     ):
         chosen = {"*.loaded.p9?.difference.us": limits}
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         shown = "[−20.50,+4.50]µs" if limits[0] < 0 else "[+2.50,+20.50]µs"
         said = [[shown, korean], [shown, english.replace("'", "’")]]
         PAPER.assert_abstracts_print_limits(results, said)
