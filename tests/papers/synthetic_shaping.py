@@ -88,13 +88,13 @@ class PagesOfShaping(PageChecks):
         assert "시뮬레이션(모델테스트베드)과95%구간" in text
 
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
-        results = self.paper.built(self.prepared(tmp_path, kind="model"))
+        results = self.paper.typeset(self.prepared(tmp_path, kind="model"))
         text = self.paper.squeezed(results)
         assert "시뮬레이션(모델테스트베드)과95%구간" in text
         assert "측정값" not in text
         self.paper.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
     def test_what_was_not_measured_prints_a_dash(self, tmp_path):
-        results = self.paper.built(self.prepared(tmp_path, measured=False))
+        results = self.paper.typeset(self.prepared(tmp_path, measured=False))
         assert "이캠페인에서는측정하지않았다." in self.paper.squeezed(results)
         self.paper.assert_nothing_is_missing_or_off_the_page(results, points=2)

@@ -182,7 +182,7 @@ class TestPages(PageChecks):
         PAPER.assert_abstracts_print_limits(results, said)
 
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
-        results = PAPER.built(prepared(tmp_path, kind="model"))
+        results = PAPER.typeset(prepared(tmp_path, kind="model"))
         text = PAPER.squeezed(results)
         assert "시뮬레이션(모델테스트베드)과95%구간" in text
         assert "측정값(" not in text
@@ -196,7 +196,7 @@ class TestPages(PageChecks):
             assert word not in text, word
 
     def test_what_was_not_measured_prints_a_dash(self, tmp_path):
-        results = PAPER.built(prepared(tmp_path, measured=False))
+        results = PAPER.typeset(prepared(tmp_path, measured=False))
         assert "이캠페인에서는측정하지않았다." in PAPER.squeezed(results)
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
 

@@ -144,7 +144,7 @@ class TestPages(PageChecks):
         assert "Here no datagram was lost at such rates" in text
 
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
-        results = PAPER.built(prepared(tmp_path, kind="model"))
+        results = PAPER.typeset(prepared(tmp_path, kind="model"))
         text = PAPER.text(results)
         assert "Simulated on the model testbed, FRER" in text
         assert "Nothing was measured for this copy" in text
@@ -158,7 +158,7 @@ class TestPages(PageChecks):
             assert word not in text, word
 
     def test_what_was_not_measured_prints_a_dash(self, tmp_path):
-        results = PAPER.built(prepared(tmp_path, measured=False))
+        results = PAPER.typeset(prepared(tmp_path, measured=False))
         text = PAPER.text(results)
         assert "Not measured in this campaign." in text
         assert "The fourth phase was not part of" in text
@@ -186,7 +186,7 @@ class TestPages(PageChecks):
 
     def test_without_lower_loads_mausezahn_has_no_columns_of_dashes(self, tmp_path, built):
         full = {"mausezahn.*.load_100.*": (189.5, 153.5, 987.5), "mausezahn.*.load_*": None}
-        results = PAPER.built(prepared(tmp_path, chosen=NO_COLLAPSE | full))
+        results = PAPER.typeset(prepared(tmp_path, chosen=NO_COLLAPSE | full))
         said = "What mausezahn reaches at full load"
         assert said in PAPER.text(results)
         assert said not in PAPER.text(built)

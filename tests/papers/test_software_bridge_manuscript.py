@@ -122,7 +122,7 @@ class TestPages(PagesOfShaping):
 
     def test_it_says_that_the_bridge_was_written_anew(self, tmp_path):
         chosen = {"shaping.shaper": "software bridge"}
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         text = PAPER.squeezed(results)
         assert "문서에적힌구조와절차대로브릿지를새로작성하였다" in text
         assert "aDPDKbridgeofthesamestructure" in text
@@ -156,7 +156,7 @@ class TestPages(PagesOfShaping):
         self, tmp_path, chosen, says, silent
     ):
         chosen = {"shaping.shaper": "software bridge"} | chosen
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         text = PAPER.squeezed(results)
         assert says in text
         assert silent not in text
@@ -181,7 +181,7 @@ class TestPages(PagesOfShaping):
     @pytest.mark.parametrize("unknown", ["*p99_9*", "*p99*"])
     def test_a_tail_of_few_frames_is_not_told(self, tmp_path, unknown):
         chosen = {unknown: None}
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         text = PAPER.squeezed(results)
         assert "이캠페인으로는P99.9의차이를알수없다." in text
         assert "P99.9의차이와P90의차이는" not in text

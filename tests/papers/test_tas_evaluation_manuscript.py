@@ -83,7 +83,7 @@ class TestPages(PagesOfShaping):
 
     def test_a_software_bridge_in_place_of_the_port_is_described_as_one(self, tmp_path):
         chosen = {"*.shaper": "software bridge"}
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         text = PAPER.squeezed(results)
         assert "송신단말의포트자리에는DPDK로작성한소프트웨어브릿지가있어" in text
         assert "커널의taprio" not in text
@@ -101,7 +101,7 @@ class TestPages(PagesOfShaping):
     def test_toggling_without_load_is_printed_where_it_was_measured(self, tmp_path, built):
         assert "무부하에서는P99의차이가" in PAPER.squeezed(built)
         chosen = {"*.toggled.idle.*": None}
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         assert "무부하에서는P99의차이가" not in PAPER.squeezed(results)
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=2)
 
@@ -123,7 +123,7 @@ class TestPages(PagesOfShaping):
 
     def test_a_tail_of_few_frames_is_not_told(self, tmp_path):
         chosen = {"*p99*": None}
-        results = PAPER.built(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         text = PAPER.squeezed(results)
         assert "짧은주기의부하에서P99의차이는이캠페인으로알수없다." in text
         assert "ToofewframesliebeyondtheP99tolocateit." in text
