@@ -44,3 +44,9 @@ def test_the_fastest_frame_may_wait_for_half_a_frame_of_the_load(mode):
 )
 def test_what_proves_nothing_is_not_refused(mode, changes, frames):
     standing_queue.check(part(**LINE | changes), mode, spread(20_000, frames), 10)
+
+
+@pytest.mark.parametrize("division", [{"threads": 2}, {"receivers": "each"}])
+def test_frames_that_wait_for_the_bridges_threads_prove_nothing(division):
+    settings = part("bridge", switch="bridge", modes=["tas"], **LINE, **division)
+    standing_queue.check(settings, "tas", spread(20_000), 10)

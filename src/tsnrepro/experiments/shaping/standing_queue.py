@@ -22,7 +22,8 @@ def check(part: ShapingPart, mode: Mode, log: Records, uncertainty_us: float) ->
     ----------
     part, mode
         What was measured. Modes in which the load goes first, or which are held against a launch
-        time, tell nothing.
+        time, tell nothing. Nor does a bridge whose threads hand frames to each other: on few
+        processors each frame waits for the next thread to run.
     log
         Of the stream.
     uncertainty_us
@@ -35,6 +36,8 @@ def check(part: ShapingPart, mode: Mode, log: Records, uncertainty_us: float) ->
     """
     _, *load = flows_of(part)
     if not load or mode in ("direct", "fifo", *LAUNCHED) or part.priority <= part.load_priority:
+        return
+    if (part.threads, part.receivers) != (1, "one"):
         return
     latencies = latency_us(log)
     if len(latencies) < _FEWEST_FRAMES:
