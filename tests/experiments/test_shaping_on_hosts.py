@@ -301,8 +301,10 @@ def test_a_wait_in_the_talkers_own_queue_is_latency(monkeypatch, tmp_path):
     with LocalJobs(purpose="tests of shaping") as testbed:
         log = decompress(measured_on_hosts(testbed, settings).outputs[LOG])
     wire_us = (1400 + 66) * 8 / 100
-    # A timer is late at some gap of the forty.
-    assert np.ptp(latency_us(log)) == pytest.approx(39 * wire_us, rel=0.15)
+    waits_us = latency_us(log)
+    # A timer is late at some gap of the forty; the line never is early.
+    assert np.median(np.diff(waits_us)) == pytest.approx(wire_us, rel=0.15)
+    assert np.ptp(waits_us) > 0.85 * 39 * wire_us
     assert np.median(talker_wait_us(log)) < wire_us
 
 
