@@ -2,7 +2,7 @@
 
 import socket
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 import pytest
 
@@ -333,3 +333,22 @@ def test_drops_without_a_counter_stay_unaccounted(bench, drop_locations):
         found = bench.incompletely_traced_trial(MISSED, datagrams=100)
     assert drop_locations(found) == {STACK: 100 - MISSED}
     assert (found.untraced, found.unaccounted) == (0, MISSED)
+
+
+# The last one: its testbed takes the place of the module's.
+@pytest.mark.parametrize(
+    ("options", "throttled", "place"),
+    [({"read": False}, None, SOCKET_CLOSED), ({}, ("sw1", "m1"), "sw1 queue m1")],
+)
+def test_untraced_drops_of_a_testbed_with_a_longer_path(
+    bring_up, make_bench, drop_locations, options, throttled, place
+):
+    longer = make_bench(bring_up(delay_us=[0, 4000]))
+    longer.configure("frer")
+    with longer.throttled(*throttled, *SLOW) if throttled else nullcontext():
+        found = longer.incompletely_traced_trial(MISSED, **options)
+    # A copy less was eliminated for each that the queue dropped.
+    missing = 400 - (found.eliminated if throttled else 0)
+    assert drop_locations(found) == {place: missing}
+    assert missing > MISSED
+    assert (found.untraced, found.unaccounted) == (MISSED, 0)

@@ -42,7 +42,8 @@ def test_the_short_wait_is_all_that_changes(run_ping_pong, tmp_path):
     words, own_words = ([w for w in said.split() if w.isalpha()] for said in (printed, of_its_own))
     assert words == own_words
     short, own = sockperf.parse(printed), sockperf.parse(of_its_own)
-    assert short.valid_seconds == pytest.approx(own.valid_seconds, rel=0.02)
+    # Of the test's time both leave out the same ends; a machine may stall for some of the rest.
+    assert short.valid_seconds == pytest.approx(own.valid_seconds, abs=0.2)
     assert len(sockperf.parse_log(log)) == short.observations > 1000
 
 

@@ -34,6 +34,7 @@ _NOT_FOR_THIS_HOST = ("SKB_DROP_REASON_OTHERHOST", "SKB_DROP_REASON_UNHANDLED_PR
 
 TALKER_SOCKET = "talker socket"
 TALKER_QUEUE = "talker queue"
+_DELAY_LINES = "delay line"
 SOCKET_BUFFER = "listener socket buffer"
 SOCKET_CLOSED = "listener socket, unread when the program closed it"
 REASSEMBLY = "listener reassembly"
@@ -138,7 +139,7 @@ def account(
     for port in path.members:
         drops[f"sw2 link {port}, made lossy"] = path.fault(_RECEIVING_SWITCH, port, "dropped")
     if traced is not None and after.delays:
-        drops["delay line"] = traced.in_delay_line()
+        drops[_DELAY_LINES] = traced.in_delay_line()
     drops["recovery: rogue"] = path.at(path.eliminating, "rogue")
     drops["recovery: tagless"] = path.at(path.eliminating, "tagless")
     drops |= _listener_drops(path, traced, received)
@@ -152,7 +153,7 @@ def account(
         eliminated=path.at(path.eliminating, "eliminated"),
         drops=drops,
     )
-    if traced is None or after.delays or found.unaccounted <= 0:
+    if traced is None or found.unaccounted <= 0:
         return found
     return _with_untraced(found, path)
 
@@ -162,6 +163,7 @@ class _StreamPath(CounterDifferences):
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         super().__init__(before, after)
+        self._delays_before, self._delays_after = before.delays, after.delays
         ports = after.hosts[_SENDING_SWITCH].station["ports"]
         self.members = [port for port in ports if port != HOST_PORT]
 
@@ -175,6 +177,12 @@ class _StreamPath(CounterDifferences):
         """Return the frames, of any stream, that a hop's queue and its device dropped."""
         queue = self.queue_dropped(hop.host, hop.port)
         return queue + self.transmit_dropped(hop.host, hop.port)
+
+    def delay_line_lost(self, hop: "_Hop") -> int:
+        """Return the frames, of any stream, that the delay line behind a hop's queue lost."""
+        lines = self._delays_after, self._delays_before
+        after, before = (line[hop.port]["forth"].lost if hop.port in line else 0 for line in lines)
+        return after - before
 
     def has_fault(self, hop: "_Hop") -> bool:
         """Return whether the link of a hop lost or duplicated frames by configuration."""
@@ -301,8 +309,12 @@ def _missing_in_trace(
         if path.has_fault(hop):
             continue
         known = drops[hop.queue] + drops.get(f"{hop.next_host} port {hop.next_port}", 0)
+        counted = {hop.queue: path.counted_dropped(hop)}
+        if lost := path.delay_line_lost(hop):
+            known += drops[_DELAY_LINES]
+            counted[_DELAY_LINES] = lost
         missing = path.out(hop.host, hop.port) - path.into(hop.next_host, hop.next_port) - known
-        yield missing, {hop.queue: path.counted_dropped(hop)}
+        yield missing, counted
     behind = sum(drops[name] for name in (SOCKET_BUFFER, SOCKET_CLOSED, REASSEMBLY, STACK))
     counted = path.counted_at_listener() | {SOCKET_CLOSED: path.counted_unread()}
     yield path.rx_frames() - traced.received - behind, counted
