@@ -561,6 +561,21 @@ def test_ratios_are_drawn_for_each_part_and_load():
     plt.close(empty)
 
 
+def test_latencies_are_drawn_over_the_cycle_by_mode_and_talker():
+    run = spread_modes(np.random.default_rng(7), 2.0)
+    figure = shaping_figures.latency_by_cycle(run, "model")
+    for axes, title in zip(figure.axes, ("P50", "P99"), strict=True):
+        assert axes.get_title() == title
+        labels = {container.get_label() for container in axes.containers}
+        assert labels == {"TAS, synchronised", "Prio, synchronised"}
+    plt.close(figure)
+    empty = shaping_figures.latency_by_cycle(
+        spread_modes(np.random.default_rng(7), 2.0, kind="bridge"), "model"
+    )
+    assert all("not measured" in [t.get_text() for t in axes.texts] for axes in empty.axes)
+    plt.close(empty)
+
+
 @pytest.mark.parametrize(
     ("value", "low", "high", "printed"),
     [

@@ -113,4 +113,5 @@ def test_no_datagram_takes_longer_and_some_nearly_as_long(kind, mode, changes):
     assert bound is not None
     longest = latency_us(decompress(measured.outputs[LOG])).max()
     assert longest <= bound / 1000 + 0.001
-    assert longest > 0.98 * bound / 1000
+    # Places in the cycle are met to within a tenth of a microsecond.
+    assert longest > bound / 1000 - max(0.02 * bound / 1000, 0.1)

@@ -7,7 +7,13 @@ from shaping_parts import part, trials_of
 
 from tsnrepro.config import ModelSettings
 from tsnrepro.experiments.shaping import on_model
-from tsnrepro.experiments.shaping.log import DEPARTURES, LOG, decompress, latency_us
+from tsnrepro.experiments.shaping.log import (
+    DEPARTURES,
+    LOG,
+    decompress,
+    latency_us,
+    talker_wait_us,
+)
 from tsnrepro.experiments.shaping.phase import Gate, adherence
 from tsnrepro.experiments.shaping.toggles import phases_of
 from tsnrepro.runner.measurement import Measurement
@@ -123,6 +129,17 @@ def test_credit_holds_a_burst_to_the_idle_slope(testbed):
     log = decompress(measured(testbed, settings).outputs[LOG])
     gaps = np.diff(log["stamped_ns"].astype(np.int64))
     assert np.median(gaps) == pytest.approx(326 * 8000 / 20, abs=2)
+
+
+def test_a_latency_begins_when_the_frame_enters_the_queue(testbed):
+    """The send call's time is the talker's, and stands beside."""
+    settings = part(packets=200)
+    log = decompress(measured(testbed, settings, "fifo", 0.0).outputs[LOG])
+    line_us = (322 - 12) * 8 / 1000
+    assert latency_us(log) == pytest.approx(
+        line_us + SETTINGS.propagation_delay_ns / 1000, abs=0.002
+    )
+    assert talker_wait_us(log) == pytest.approx(2, abs=0.001)
 
 
 def test_launch_times_are_kept_where_nothing_is_in_the_way(testbed):

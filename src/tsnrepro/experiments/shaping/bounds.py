@@ -1,4 +1,4 @@
-"""The analytic bound beside the measurement: the longest way from the write to the listener's card.
+"""The analytic bound beside the measurement: the longest way from queue to listener's card.
 
 Closed forms over one path (store and forward, IEEE Std 802.1Q-2022, 8.6.8): every port sends the
 frame whole, every switch takes its processing time, and at the shaped port the frame waits
@@ -28,7 +28,7 @@ from tsnrepro.experiments.shaping.analysis import Run
 from tsnrepro.experiments.shaping.log import Records, latency_us
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.schedule import Flow, flows_of, wire_time_ns
-from tsnrepro.experiments.shaping.settings import ShapingPart
+from tsnrepro.experiments.shaping.settings import LAUNCHED, ShapingPart
 
 _NO_CLOSED_FORM = "best effort waits for as long as the queue is"
 _NO_WAIT = "nothing waits at the shaped port: the time is the hosts'"
@@ -88,9 +88,10 @@ def _may_queue(part: ShapingPart, mode: str, wait_ns: float) -> bool:
 
 
 def bound_ns(document: dict[str, Any]) -> tuple[float | None, str]:
-    """Return a trial's bound, write to listener's card, in nanoseconds; or why it has none.
+    """Return a trial's bound in nanoseconds, or why it has none.
 
-    On hosts it is the shaped port's wait alone.
+    From the queue of the talker's device to the listener's card; on hosts it is the shaped port's
+    wait alone.
     """
     factors = Factors.read(document["factors"])
     part, mode = factors.part, factors.mode
@@ -110,9 +111,16 @@ def bound_ns(document: dict[str, Any]) -> tuple[float | None, str]:
     tag = R_TAG_BYTES if stream.r_tag else 0
     # Only the member path's link, one of the three, carries the R-TAG.
     lines = line_ns(stream, rate) + switches * line_ns(stream, rate, tag_bytes=tag)
-    sending = 0.0 if mode == "etf" else parameters["send_us"] * 1000
     on_the_way = switches * parameters["switch_us"] * 1000 + (switches + 1) * cable
-    return sending + lines + on_the_way + wait, ""
+    return lines + on_the_way + wait, ""
+
+
+def _sending_us(document: dict[str, Any], log: Records) -> float:
+    """Return what a latency has before the queue: in older records of the model, the write."""
+    values = document["values"]
+    if values["medium"] != MODEL or "queued_ns" in (log.dtype.names or ()):
+        return 0.0
+    return 0.0 if document["factors"]["mode"] in LAUNCHED else values["parameters"]["send_us"]
 
 
 def bounds_table(run: Run, part: ShapingPart) -> pd.DataFrame:
@@ -131,13 +139,17 @@ def bounds_table(run: Run, part: ShapingPart) -> pd.DataFrame:
             "medium": trials["medium"].iloc[0],
             "measured_us": trials["max_us"].max(),
         }
-        found = [bound_ns(run.documents[trial]) for trial in trials["trial"]]
+        documents = [run.documents[trial] for trial in trials["trial"]]
+        found = [bound_ns(document) for document in documents]
         reasons = [reason for _, reason in found if reason]
         if reasons:
             rows.append(common | {"reason": reasons[0]})
             continue
+        logs = run.logs_of(trials)
         bounds = [bound / 1000 for bound, _ in found if bound is not None]
-        rows.append(common | _against(bounds, run.logs_of(trials)) | {"reason": ""})
+        longer = [_sending_us(*pair) for pair in zip(documents, logs, strict=True)]
+        bounds = [bound + more for bound, more in zip(bounds, longer, strict=True)]
+        rows.append(common | _against(bounds, logs) | {"reason": ""})
     return pd.DataFrame(rows)
 
 

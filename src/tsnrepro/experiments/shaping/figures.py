@@ -14,12 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from tsnrepro.experiments.shaping.analysis import IDLE, LOADED, Run, gate_of
+from tsnrepro.experiments.shaping.analysis import IDLE, LOADED, Run, estimates, gate_of
 from tsnrepro.experiments.shaping.log import Records, latency_us, timed
 from tsnrepro.experiments.shaping.phase import Gate
 from tsnrepro.experiments.shaping.settings import TOGGLED, ShapingPart
 from tsnrepro.experiments.shaping.toggled import gate_phases
 from tsnrepro.results.figures import GREY, note_empty, panels
+from tsnrepro.stats.estimate import Estimate
 
 _MODES: tuple[str, ...] = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
 _LABELS: dict[str, str] = {
@@ -345,10 +346,12 @@ _STATISTIC_LABELS: dict[str, str] = {
 def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
     """Draw the ratio of two modes' latencies by statistic, a panel a part, with 95 % limits.
 
+    Of the parts those with the most loads, so that every panel shows as much.
     ``table`` is :func:`tsnrepro.experiments.shaping.modes.mode_against_mode`'s.
     """
     shown = table if table.empty else table[table["ratio"].notna()]
-    parts = [] if shown.empty else list(dict.fromkeys(shown["part"]))
+    loads = {} if shown.empty else shown.groupby("part", sort=False)["load"].nunique().to_dict()
+    parts = [str(part) for part, count in loads.items() if count == max(loads.values())]
     figure, row = _panels(max(1, len(parts)), 2.0, testbed)
     if not parts:
         note_empty(row[0], "not measured" if table.empty else "too few frames")
@@ -392,6 +395,77 @@ def _log_scale(axes: Axes) -> None:
     # Within a decade the minor ticks are all there is to read.
     axes.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else NullFormatter())
     axes.tick_params(axis="y", which="minor", labelsize=6)
+
+
+# --- cycles -----------------------------------------------------------------------------------
+
+_BY_CYCLE_MODES = ("tas", "prio")
+_BY_CYCLE_STATISTICS = ("p50", "p99")
+
+
+def latency_by_cycle(run: Run, testbed: str) -> Figure:
+    """Draw latency under load over the cycle: gates and strict priority, by how the talker sends.
+
+    A panel a quantile. Filled marks are of a talker that sends at the begin of each cycle's window,
+    open ones of one whose sends are spread over it.
+    """
+    figure, row = _panels(len(_BY_CYCLE_STATISTICS), 2.3, testbed)
+    points = _points_by_cycle(run)
+    for axes, statistic in zip(row, _BY_CYCLE_STATISTICS, strict=True):
+        for (mode, synchronised), found in points.items():
+            known = [(cycle, e[statistic]) for cycle, e in found if np.isfinite(e[statistic].value)]
+            if known:
+                _with_limits(axes, known, mode, synchronised=synchronised)
+        if not axes.has_data():
+            note_empty(axes, "not measured")
+            continue
+        axes.set_xscale("log")
+        cycles = sorted({cycle for found in points.values() for cycle, _ in found})
+        axes.set_xticks(cycles, [f"{cycle:g}" for cycle in cycles], fontsize=6)
+        axes.minorticks_off()
+        _log_scale(axes)
+        axes.set_xlabel("cycle (µs)")
+        axes.set_title(_STATISTIC_LABELS[statistic], fontsize=7)
+    row[0].set_ylabel("one-way latency (µs)")
+    _key(figure, row[0], columns=2)
+    return figure
+
+
+def _points_by_cycle(
+    run: Run,
+) -> dict[tuple[str, bool], list[tuple[float, dict[str, Estimate]]]]:
+    """Return estimates with their cycle in us, by mode and by whether the talker keeps to it."""
+    points: dict[tuple[str, bool], list[tuple[float, dict[str, Estimate]]]] = {}
+    for part in run.parts("end-station"):
+        if part.gates is None:
+            continue
+        for mode, load in run.groups(part):
+            if mode in _BY_CYCLE_MODES and load != IDLE:
+                found = estimates(run, part.name, mode, load)
+                place = points.setdefault((mode, not part.interval_spread_us), [])
+                place.append((part.gates.cycle / 1000, found))
+    return {key: sorted(points[key], key=lambda point: point[0]) for key in sorted(points)}
+
+
+def _with_limits(
+    axes: Axes, known: list[tuple[float, Estimate]], mode: str, *, synchronised: bool
+) -> None:
+    cycles, values = np.array([c for c, _ in known]), np.array([e.value for _, e in known])
+    # Side by side, where marks of one cycle would hide each other.
+    shift = (1.06 if mode == "tas" else 0.94) ** (1 if synchronised else 2)
+    low, high = (np.array([getattr(e, name) for _, e in known]) for name in ("low", "high"))
+    axes.errorbar(
+        cycles * shift,
+        values,
+        yerr=np.nan_to_num(np.array([values - low, high - values])),
+        **_line(mode),
+        marker="s" if mode == "tas" else "o",
+        markerfacecolor=None if synchronised else "white",
+        linewidth=0.8,
+        markersize=4,
+        capsize=2,
+        label=f"{_LABELS[mode]}, {'synchronised' if synchronised else 'free-running'}",
+    )
 
 
 def gated_parts(run: Run, load: str = IDLE) -> list[ShapingPart]:

@@ -1,9 +1,9 @@
 """Times in a stream's log: the latencies of frames, and what the programs added to them.
 
 The log is the listener's (:mod:`tsnrepro.native.streams.log`), on every testbed: the number of each
-datagram, the time of sending from its payload, when the program had it, and when it reached the
-listener: the receive stamp of the kernel or the card, or on the model the end of its last bit. On
-hosts the talker's kernel adds when the frame entered the queue of its device.
+datagram, the time of sending from its payload, when the frame entered the queue of the talker's
+device (the stamp of its kernel), when the listener's program had it, and when it reached the
+listener: the receive stamp of the kernel or the card, or on the model the end of its last bit.
 """
 
 import numpy as np
@@ -54,7 +54,7 @@ def latency_us(log: Records) -> npt.NDArray[np.float64]:
 
     From the queue of the talker's device to the receive stamp: neither program's wait for its
     processor is in it. Where no frame's time of entering the queue is known, from the time in the
-    payload: on the model that of the write, with launch times the launch.
+    payload: in older records that of the write, with launch times the launch.
     """
     known = timed(log)
     return _between_us(known, "queued_ns" if len(_queued(known)) else "sent_ns", "stamped_ns")

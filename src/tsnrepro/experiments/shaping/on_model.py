@@ -16,7 +16,7 @@ from tsnrepro.experiments.shaping import toggles
 from tsnrepro.experiments.shaping.log import DEPARTURES, LISTENER_DTYPE, LOG, Records, compress
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.schedule import flows_of
-from tsnrepro.experiments.shaping.settings import GATED, TOGGLED
+from tsnrepro.experiments.shaping.settings import GATED, LAUNCHED, TOGGLED
 from tsnrepro.model.engine import simulate
 from tsnrepro.model.logs import Block
 from tsnrepro.model.network import (
@@ -32,6 +32,7 @@ from tsnrepro.model.network import (
     Switch,
     TrafficStream,
 )
+from tsnrepro.native.streams.log import STREAM_DTYPE
 
 if TYPE_CHECKING:
     from tsnrepro.experiments.shaping.settings import Mode, ShapingPart
@@ -76,7 +77,11 @@ def measure(testbed: ModelTestbed, trial: Trial, measured: Measurement) -> None:
         on_departure=keep if ports else None,
         max_rows=part.packets,  # of the departures the callback takes all, the load's too
     )
-    measured.outputs[LOG] = compress(_log_of(result.deliveries))
+    log = _log_of(result.deliveries)
+    if mode not in LAUNCHED:
+        # A frame enters the talker's queue when its send call ends, which is before the next one.
+        log["queued_ns"] = result.deliveries["sent_ps"] // 1000 + round(parameters.send_us * 1000)
+    measured.outputs[LOG] = compress(log)
     if ports:
         measured.outputs[DEPARTURES] = compress(_departures_of(np.concatenate(departures)))
     measured.outputs["network.json.gz"] = network.model_copy(
@@ -136,8 +141,8 @@ def _egress_of(part: ShapingPart, cable_ns: float) -> dict[str, Any]:
 
 
 def _log_of(deliveries: Block) -> Records:
-    """Return the model's deliveries of one stream as a listener's log; picoseconds are cut off."""
-    log = np.zeros(len(deliveries), LISTENER_DTYPE)
+    """Return the model's deliveries of one stream as its log; picoseconds are cut off."""
+    log = np.zeros(len(deliveries), STREAM_DTYPE)
     log["sequence"] = deliveries["datagram"]
     log["sent_ns"] = deliveries["sent_ps"] // 1000
     log["received_ns"] = deliveries["delivered_ps"] // 1000

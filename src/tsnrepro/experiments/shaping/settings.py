@@ -336,6 +336,7 @@ EXPERIMENT = Experiment(
         "phase-histogram-*": "Frames by their place in the cycle",
         "toggled-*": "Latency over time while gates are enabled and disabled in turn",
         "tas-against-prio": "Latency of TAS over that of strict priority, by quantile and load",
+        "latency-by-cycle": "Latency under load by cycle, scheduler and synchronisation",
         "cbs-against-tas": "Latency of CBS over that of TAS, by quantile and load",
         "*-idle": "One-way latency without load, histogram and distribution",
         "*-loaded": "One-way latency under load, by mode",
