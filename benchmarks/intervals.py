@@ -40,7 +40,7 @@ from tsnrepro.stats.losses import (
 )
 from tsnrepro.stats.proportions import share, upper_bound_when_none_lost
 from tsnrepro.stats.quantiles import correlated_quantile
-from tsnrepro.stats.replication import mean_over_runs, variation_over_runs
+from tsnrepro.stats.replication import median_over_runs, variation_over_runs
 from tsnrepro.stats.thresholds import Sweep, compare_thresholds, threshold
 
 Generator = np.random.Generator
@@ -323,7 +323,7 @@ def means(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
             alike = control * 1.2 * shifts(rng, skew / 10, runs)
             together = relative_difference(alike, control, paired=True).estimate
             return [
-                ("mean over runs", mean_over_runs(control), 20.0),
+                ("mean over runs", median_over_runs(control), 20.0),
                 ("ratio, in pairs", relative_difference(apart, control, paired=True).estimate, 20),
                 ("ratio, in pairs that shift alike", together, 20.0),
                 ("ratio, Welch", relative_difference(apart, control).estimate, 20.0),

@@ -265,7 +265,7 @@ def latency(verdict="cannot tell", known=True):
 def study():
     """Return the values of a study of thresholds, as its analysis names them."""
     ratios = ("hosts", "loss_1e_6", "loss_1e_4", "background_300", "background_600")
-    method = "geometric mean, Student t over runs (seeds)"
+    method = "bound: median over runs, order statistics (seeds)"
     items = [
         entry(f"study.ratio.{name}", 1.2, 1.1, 1.3, digits=2, method=method) for name in ratios
     ]

@@ -63,9 +63,8 @@ def test_each_state_has_its_own_datagrams(run):
     table = shaping_toggled.table(run).set_index(["gates", "statistic"])
     assert table.loc[("enabled", "max"), "value_us"] == 30
     assert table.loc[("disabled", "max"), "value_us"] == 90
-    geometric_mean = 6 ** (1 / 3)
-    assert table.loc[("enabled", "p99"), "value_us"] == pytest.approx(10 * geometric_mean)
-    assert table.loc[("disabled", "p50"), "value_us"] == pytest.approx(30 * geometric_mean)
+    assert table.loc[("enabled", "p99"), "value_us"] == 20
+    assert table.loc[("disabled", "p50"), "value_us"] == 60
     assert set(table["runs"]) == {3}
     assert set(table["phases"]) == {4}
 

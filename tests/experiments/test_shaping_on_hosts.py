@@ -343,7 +343,8 @@ def test_an_emulated_testbed_runs_the_parts_of_a_guest():
     parts = {k: {item.trial.factors["part"] for item in items} for k, items in plans.items()}
     shared = {"short-cycle", "long-cycle", "bridge", "bridge-any-time"}
     assert parts["guest"] == shared
-    assert parts["model"] == {*shared, "on-and-off", "tas-frer"}
+    by_cycle = {f"{name}-cycle-synchronised" for name in ("short", "long", "wide")} | {"wide-cycle"}
+    assert parts["model"] == {*shared, *by_cycle, "on-and-off", "tas-frer"}
     # The model has no threads to divide the work between.
     assert parts["emulated"] == {*parts["model"], "bridge-two-threads", "bridge-receiver-each"}
 

@@ -9,7 +9,7 @@ import pytest
 from tsnrepro.config.registry import experiment_of_key, experiments
 from tsnrepro.published.derived_results import derive, derived_results
 from tsnrepro.records.values import Result
-from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.stats.replication import median_over_runs
 from tsnrepro.stats.thresholds import Sweep, threshold
 
 PLACE = Path("results/emulated/quick")
@@ -203,7 +203,7 @@ def covered(first, second, truth, key="tools.tcp.frer.to_mausezahn"):
     return found.low <= truth * 1518 / 1448 <= found.high
 
 
-@pytest.mark.parametrize("runs", [(3, 3), (3, 10), (6, 4)])
+@pytest.mark.parametrize("runs", [(6, 6), (6, 10), (9, 6)])
 @pytest.mark.parametrize("spreads", [(0.02, 0.02), (0.3, 0.3), (0.001, 0.2), (0.2, 0.001)])
 def test_limits_of_a_ratio_hold_at_least_as_often_as_they_say(runs, spreads):
     random = np.random.default_rng(20261122)
@@ -214,7 +214,7 @@ def test_limits_of_a_ratio_hold_at_least_as_often_as_they_say(runs, spreads):
             truth * np.exp(spread * random.standard_normal(n))
             for truth, spread, n in zip(truths, spreads, runs, strict=True)
         ]
-        hits += covered(*map(mean_over_runs, drawn), truth=3.0)
+        hits += covered(*map(median_over_runs, drawn), truth=3.0)
     # 95 % less three standard errors of 600 draws.
     assert hits / times >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / times)
 
@@ -224,10 +224,11 @@ def test_limits_hold_where_arithmetic_cuts_one():
     times, hits, ceiling = 600, 0, 600.0
     for _ in range(times):
         # The true rate is the line's: no reading lies above it.
-        tcp = np.minimum(ceiling, ceiling * np.exp(-abs(0.05 * random.standard_normal(4))))
-        truth = ceiling * np.exp(-0.05 * np.sqrt(2 / np.pi))
-        slow = 200.0 * np.exp(0.2 * random.standard_normal(3))
-        estimates = mean_over_runs(tcp, ceiling=ceiling), mean_over_runs(slow)
+        tcp = np.minimum(ceiling, ceiling * np.exp(-abs(0.05 * random.standard_normal(7))))
+        # The median of half a normal distribution.
+        truth = ceiling * np.exp(-0.05 * 0.67449)
+        slow = 200.0 * np.exp(0.2 * random.standard_normal(6))
+        estimates = median_over_runs(tcp, ceiling=ceiling), median_over_runs(slow)
         hits += covered(*estimates, truth=truth / 200.0)
     assert hits / times >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / times)
 
@@ -242,7 +243,7 @@ def test_limits_of_a_threshold_over_a_mean_hold():
             Sweep(rates, random.random(rates.size) < 1 / (1 + (600 * shift / rates) ** 25))
             for shift in shifts
         ]
-        slow = mean_over_runs(200.0 * np.exp(0.1 * random.standard_normal(3)))
+        slow = median_over_runs(200.0 * np.exp(0.1 * random.standard_normal(6)))
         found = threshold(sweeps)
         if np.isfinite([found.value, found.low, found.high]).all():
             hits += covered(found, slow, truth=3.0)

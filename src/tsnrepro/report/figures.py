@@ -221,7 +221,7 @@ def _first(preferred: Sequence[str], data: Iterable[str]) -> str | None:
 def intervals_plot(values: Mapping[str, Result]) -> dict[str, Any] | None:
     """Return the plot of the values that have limits, by unit, None where there are none.
 
-    A point is a link to the row of its value on the same page.
+    The range of a few runs is dashed. A point is a link to the row of its value on the same page.
     """
     import altair  # noqa: PLC0415
 
@@ -230,9 +230,10 @@ def intervals_plot(values: Mapping[str, Result]) -> dict[str, Any] | None:
             "key": key,
             **{part: _number(getattr(item, part)) for part in ("value", "low", "high")},
             "unit": item.unit,
+            "limits": "at 95 %" if item.decides else "range",
         }
         for key, item in sorted(values.items())
-        if item.is_number and item.decides and None not in (item.low, item.high)
+        if item.is_number and None not in (item.low, item.high)
     ]
     if not rows:
         return None
@@ -240,10 +241,13 @@ def intervals_plot(values: Mapping[str, Result]) -> dict[str, Any] | None:
     base = base.encode(
         y=altair.Y("key:N", title=None, sort=None),
         href="address:N",
-        tooltip=["key:N", "value:Q", "low:Q", "high:Q"],
+        tooltip=["key:N", "value:Q", "low:Q", "high:Q", "limits:N"],
     )
+    dash = altair.condition("datum.limits == 'range'", altair.value([3, 3]), altair.value([1, 0]))
     chart = altair.layer(
-        base.mark_rule().encode(x=altair.X("low:Q").scale(zero=False), x2="high:Q"),
+        base.mark_rule().encode(
+            x=altair.X("low:Q").scale(zero=False), x2="high:Q", strokeDash=dash
+        ),
         base.mark_point().encode(x=altair.X("value:Q").scale(zero=False)),
         data=altair.InlineData(values=rows),
     ).properties(width="container")

@@ -15,7 +15,7 @@ from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import Comparison, median_difference, relative_difference
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits, without_interval
 from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
-from tsnrepro.stats.replication import mean_over_runs, range_over_runs
+from tsnrepro.stats.replication import median_over_runs, range_over_runs
 
 _NO_TRIAL = "no trial gives it"
 COUNTS = "counts over few runs"
@@ -54,10 +54,10 @@ def by_repetition(trials: pd.DataFrame, column: str) -> pd.Series:
 
 
 def mean(trials: pd.DataFrame, column: str, unit: str, ceiling: float | None = None) -> Estimate:
-    """Return the mean of a positive quantity, as ``mean_over_runs``."""
+    """Return the mean of a positive quantity, as ``median_over_runs``."""
     runs = by_repetition(trials, column)
     highest = math.inf if ceiling is None else ceiling
-    return mean_over_runs(runs, unit=unit, ceiling=highest) if len(runs) else unknown(unit)
+    return median_over_runs(runs, unit=unit, ceiling=highest) if len(runs) else unknown(unit)
 
 
 def mean_of_all(

@@ -20,7 +20,7 @@ from statsmodels.stats.multitest import multipletests
 
 from tsnrepro.stats.checks import ROUNDING, check_probability, finite_values, is_constant
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate, Limits, without_interval
-from tsnrepro.stats.replication import with_range
+from tsnrepro.stats.replication import median_over_runs, with_range
 
 TOO_FEW = f"fewer than {MIN_RUNS} values in a group"
 NO_SPREAD = "no spread in either group"
@@ -104,9 +104,7 @@ def median_difference(
 ) -> Estimate:
     """Estimate the median of a - b over repetitions, with limits that are measured differences.
 
-    Order statistics of the differences bound their median for any distribution (Thompson 1936,
-    Annals of Mathematical Statistics 7(3)), so no limit lies beyond what was measured. At 95 % the
-    smallest and the largest difference do so from six repetitions on.
+    As :func:`tsnrepro.stats.replication.median_over_runs` of the differences.
 
     Parameters
     ----------
@@ -136,15 +134,11 @@ def median_difference(
         difference = float(np.median(first) - np.median(second))
         why, n = "not measured in the same repetitions", first.size + second.size
         return without_interval(difference, why, n, unit, level)
-    differences = np.sort(first - second)
-    middle, n = float(np.median(differences)), differences.size
-    # Fewer than `rank` of n differences lie below their median with at most a tail's probability.
-    rank = int(stats.binom.ppf((1 - level) / 2, n, 0.5))
-    if rank < 1:
-        return with_range(middle, differences, "too few for the median's", level, unit)
-    low, high = float(differences[rank - 1]), float(differences[n - rank])
+    found = median_over_runs(first - second, level, unit)
+    if found.limits is not Limits.BOUND:
+        return found
     method = f"{Limits.BOUND}: order statistics of the differences by repetition"
-    return Estimate(middle, low, high, level, method, n, unit, Limits.BOUND)
+    return replace(found, method=method)
 
 
 def relative_difference(

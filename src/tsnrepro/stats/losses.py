@@ -44,7 +44,7 @@ def loss_over_runs(
     percents
         Lost share of each run in percent, shape (runs,).
     level, unit
-        As for :func:`tsnrepro.stats.replication.mean_over_runs`.
+        As for :func:`tsnrepro.stats.replication.median_over_runs`.
     runs_are
         Name of the runs in the method: trials, or repetitions of several trials.
     """

@@ -18,7 +18,7 @@ from scipy import stats
 from tsnrepro.stats.checks import check_probability, finite_values
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, without_interval
 from tsnrepro.stats.long_series import LongSeries
-from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.stats.replication import median_over_runs
 
 MIN_SAMPLES_BEYOND = 10
 """Fewest samples beyond a quantile that locate it."""
@@ -148,7 +148,7 @@ def replicated_quantile(
 ) -> Estimate:
     """Estimate a quantile with the run as the unit: one value per run, averaged over runs.
 
-    From two runs on this is :func:`tsnrepro.stats.replication.mean_over_runs` of the runs'
+    From two runs on this is :func:`tsnrepro.stats.replication.median_over_runs` of the runs'
     quantiles, and `n` counts runs. A single run falls back to :func:`correlated_quantile`, whose
     interval does not include variation between runs; the method states that and `n` counts samples.
 
@@ -174,7 +174,7 @@ def replicated_quantile(
     if len(samples_of) == 1:
         within = correlated_quantile(samples_of[0], q, level=level, unit=unit)
         return replace(within, method=f"{within.method}; of one run, whatever others would give")
-    return mean_over_runs([sample_quantile(run, q) for run in samples_of], level, unit)
+    return median_over_runs([sample_quantile(run, q) for run in samples_of], level, unit)
 
 
 def sample_quantile(samples: ArrayLike | LongSeries, q: float) -> float:

@@ -1,4 +1,4 @@
-"""Means with the run as the unit of replication.
+"""Averages with the run as the unit of replication.
 
 Packets of one run share host, caches and time, so a million of them are one observation of
 everything that varies between runs.
@@ -14,20 +14,24 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from tsnrepro.stats.checks import check_probability, finite_values, is_constant
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate, Limits, without_interval
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits, without_interval
+
+# Of fewer, chi-square limits cover far too rarely where single runs take much longer.
+_MIN_RUNS_OF_A_VARIATION = 10
 
 
-def mean_over_runs(
+def median_over_runs(
     values: ArrayLike,
     level: float = DEFAULT_LEVEL,
     unit: str = "",
     ceiling: float = math.inf,
 ) -> Estimate:
-    """Average one positive value per run, with Student's t interval on the logarithms.
+    """Return the median of one value per run, with limits that are measured values.
 
-    Latencies and rates are positive and vary by factors, so the mean is the geometric one and its
-    interval never reaches zero (Limpert, Stahel and Abbt 2001, BioScience 51(5)). It estimates the
-    median run, and is exact for lognormal runs of any variance.
+    Runs come in regimes, and single ones take ten times as long, so nothing is assumed of their
+    distribution: order statistics bound its median for any (Thompson 1936, Annals of Mathematical
+    Statistics 7(3)) if runs are independent. At 95 % the smallest and the largest run do so from
+    six runs on.
 
     Parameters
     ----------
@@ -43,8 +47,7 @@ def mean_over_runs(
     Returns
     -------
     Estimate
-        The geometric mean; with a range for fewer than three runs or a value that is not positive
-        (see :func:`range_over_runs`), without limits for one run or equal values.
+        With a range for too few runs for the level, without limits for one run or equal values.
 
     Raises
     ------
@@ -52,18 +55,15 @@ def mean_over_runs(
         `values` is empty or holds nan or infinities.
     """
     check_probability(level, "level")
-    runs = finite_values(values, "values")
-    if runs.min() <= 0:
-        return range_over_runs(runs, "a value is not positive", level, unit)
-    mean = math.exp(float(np.log(runs).mean()))
-    # Rounding must not move a mean of equal values beyond them.
-    mean = min(max(mean, float(runs.min())), float(runs.max()))
-    if runs.size < MIN_RUNS or is_constant(runs):
-        return with_range(mean, runs, f"fewer than {MIN_RUNS} runs", level, unit)
-    found = stats.ttest_1samp(np.log(runs), 0.0).confidence_interval(level)
-    low, high = math.exp(found.low), math.exp(found.high)
-    method = "geometric mean over runs, Student t on logarithms"
-    return Estimate(mean, low, high, level, method, runs.size, unit).at_most(ceiling)
+    runs = np.sort(finite_values(values, "values"))
+    median, n = float(np.median(runs)), runs.size
+    # Fewer than `rank` of n runs lie below their median with at most a tail's probability.
+    rank = int(stats.binom.ppf((1 - level) / 2, n, 0.5))
+    if rank < 1 or is_constant(runs):
+        return with_range(median, runs, "too few for the median's", level, unit)
+    method = f"{Limits.BOUND}: median over runs, order statistics"
+    low, high = float(runs[rank - 1]), float(runs[n - rank])
+    return Estimate(median, low, high, level, method, n, unit, Limits.BOUND).at_most(ceiling)
 
 
 def range_over_runs(
@@ -81,7 +81,7 @@ def range_over_runs(
     why
         Why there is no interval, for the method.
     level, unit
-        As for :func:`mean_over_runs`.
+        As for :func:`median_over_runs`.
     """
     runs = finite_values(values, "values")
     return with_range(float(runs.mean()), runs, why, level, unit)
@@ -110,7 +110,7 @@ def variation_over_runs(
     Returns
     -------
     Estimate
-        `n` counts runs of the load with the fewest. Without interval if these are fewer than three,
+        `n` counts runs of the load with the fewest. Without interval if these are fewer than ten,
         if no load has any spread, or if a value is not positive: see :func:`spread_over_runs`.
 
     Raises
@@ -128,8 +128,9 @@ def variation_over_runs(
     squares = sum(float(np.log(group).var() * group.size) for group in groups)
     variance = squares / sum(group.size - 1 for group in groups)
     value = _lognormal_variation(variance)
-    if runs < MIN_RUNS:
-        return without_interval(value, f"fewer than {MIN_RUNS} runs", runs, unit, level)
+    if runs < _MIN_RUNS_OF_A_VARIATION:
+        why = f"fewer than {_MIN_RUNS_OF_A_VARIATION} runs"
+        return without_interval(value, why, runs, unit, level)
     freedom, tail = runs - 1, (1 - level) / 2
     low, high = (
         _lognormal_variation(variance * freedom / float(stats.chi2.ppf(share, freedom)))

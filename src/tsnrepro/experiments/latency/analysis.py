@@ -117,7 +117,7 @@ def quantity(trials: pd.DataFrame) -> str:
 def analyse(trials: pd.DataFrame, half_round_trips: Mapping[str, Series]) -> Results:
     """Return all results of the experiment ``latency``, from the trials of one payload.
 
-    The run is the unit: every statistic is taken of each run, and its geometric mean over runs.
+    The run is the unit: every statistic is taken of each run, and its median over runs.
 
     Raises
     ------

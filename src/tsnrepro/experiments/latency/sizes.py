@@ -30,7 +30,7 @@ from tsnrepro.stats.quantiles import (
     sample_quantile,
     samples_beyond,
 )
-from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.stats.replication import median_over_runs
 
 PAYLOADS_BYTES = (64, 128, 256, 512, 1024, 1518)
 """Sizes of the documents' messages (fail-operational, 4.3); the largest goes in two fragments."""
@@ -152,7 +152,7 @@ def _jitter(group: _Group) -> Estimate:
         highest, lowest = complete["p99_us"].to_list(), complete["min_us"].to_list()
     if not highest:
         return unknown("us")
-    return mean_over_runs(np.asarray(highest, float) - np.asarray(lowest, float), unit="us")
+    return median_over_runs(np.asarray(highest, float) - np.asarray(lowest, float), unit="us")
 
 
 def _margin(latency: Estimate) -> Estimate:

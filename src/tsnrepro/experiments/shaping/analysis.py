@@ -33,7 +33,7 @@ from tsnrepro.stats.quantiles import (
     samples_beyond,
     too_few_beyond,
 )
-from tsnrepro.stats.replication import mean_over_runs, range_over_runs
+from tsnrepro.stats.replication import median_over_runs, range_over_runs
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 STATISTICS = ("mean", *QUANTILES, "max", "jitter")
@@ -300,14 +300,14 @@ def estimates(run: Run, part: str, mode: str, load: str) -> dict[str, Estimate]:
         return {}
     latencies = [latency_us(log) for log in run.logs_of(group)]
     largest = float(group["max_us"].max())
-    found = {"mean": mean_over_runs(group["mean_us"], unit="us")}
+    found = {"mean": median_over_runs(group["mean_us"], unit="us")}
     for name, q in QUANTILES.items():
         why = not_located(group, name)
         quantile = unknown("us", why) if why else replicated_quantile(latencies, q, unit="us")
         found[name] = quantile
     found["max"] = without_interval(largest, "the largest seen", len(group), "us")
     why = not_located(group, "jitter")
-    jitter = unknown("us", why) if why else mean_over_runs(group["jitter_us"], unit="us")
+    jitter = unknown("us", why) if why else median_over_runs(group["jitter_us"], unit="us")
     return found | {"jitter": jitter}
 
 

@@ -33,7 +33,7 @@ from tsnrepro.experiments.shaping.settings import (
 from tsnrepro.results.estimates import decimals_of, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate, Limits
-from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.stats.replication import median_over_runs
 
 _REQUIREMENTS_MS = (1, 10, 50)
 """Latencies that the conclusion of software-bridge holds the largest one against."""
@@ -200,7 +200,9 @@ def _of_group(results: Results, run: Run, part: str, mode: str, load: str) -> No
             results.value(f"{key}.max.below_{limit}ms", word, names, method=method)
     for column in (f"{host}_wait_{name}" for host in HOSTS for name in WAITS):
         times = group[f"{column}_us"].dropna()
-        wait = mean_over_runs(times, unit="us") if len(times) else unknown("us", "no stamps of it")
+        wait = (
+            median_over_runs(times, unit="us") if len(times) else unknown("us", "no stamps of it")
+        )
         _time(results, f"{key}.{column}.us", wait, names)
     kept = adherence_over_runs(run, part, mode, load)
     if kept is not None:

@@ -17,7 +17,7 @@ from tsnrepro.experiments.studies.study import FACTORS
 from tsnrepro.experiments.studies.tables import results_of
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
-from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.stats.replication import median_over_runs
 
 HOSTS, PATHS = "hosts", "paths"
 # Ratio of thresholds that the documents attribute to replication.
@@ -60,15 +60,15 @@ def conditions(paired: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def mean_ratio(paired: pd.DataFrame) -> Estimate:
-    """Return the geometric mean of FRER's threshold over control's, with Student's interval."""
+    """Return FRER's threshold over control's: of a seed the geometric mean, of seeds the median."""
     logs = paired.assign(log=np.log(paired["ratio"])).groupby("replication")["log"].mean()
-    return exponential(mean_over_runs(logs))
+    return exponential(median_over_runs(logs))
 
 
 def exponential(estimate: Estimate) -> Estimate:
     """Transform an estimate of a logarithm back."""
     value, low, high = (math.exp(x) for x in (estimate.value, estimate.low, estimate.high))
-    method = f"geometric mean, {estimate.method} (seeds)"
+    method = f"{estimate.method} (seeds)"
     return replace(estimate, value=value, low=low, high=high, method=method)
 
 
@@ -149,10 +149,10 @@ class _Analysis:
         self._paths(paired[paired["part"] == PATHS])
         for response, name in (("threshold_mbps", "mbps"), ("threshold_kpps", "kpps")):
             for factor, column in shares(table, response).items():
-                estimate = mean_over_runs(column, unit="%")
+                estimate = median_over_runs(column, unit="%")
                 self._estimate(f"share.{name}.{_short(str(factor))}.percent", estimate, 1)
         for name, column in exponents(table).items():
-            self._estimate(f"exponent.{name}", mean_over_runs(column), 2)
+            self._estimate(f"exponent.{name}", median_over_runs(column), 2)
 
     def _hosts(self, paired: pd.DataFrame) -> None:
         self._estimate("ratio.hosts", mean_ratio(paired), 3)

@@ -25,7 +25,7 @@ from tsnrepro.experiments.studies.threshold_analysis import (
     shares,
 )
 from tsnrepro.results.figures import GREY, LABELS, MARKERS, STYLES, new, style
-from tsnrepro.stats.replication import mean_over_runs
+from tsnrepro.stats.replication import median_over_runs
 
 _PAGE_INCHES = 7.16
 _WITHIN_PAYLOAD = ("receive_buffer_bytes", "stall_length_ms", "switch_queue_bytes")
@@ -173,21 +173,22 @@ def _condition(name: str) -> str:
 
 
 def effects(table: pd.DataFrame) -> Figure:
-    """Draw the share of variance that each factor explains, with Student's interval over seeds."""
+    """Draw the share of variance that each factor explains: over seeds median and limits."""
     figure, axes = new(2.2, "model")
     height = 0.38
     palette = sns.color_palette("colorblind")
     for number, (response, label) in enumerate(_RESPONSE_LABELS.items()):
         by_seed = shares(table, response)[list(FACTOR_LABELS)]
-        found = [mean_over_runs(by_seed[name]) for name in FACTOR_LABELS]
+        found = [median_over_runs(by_seed[name]) for name in FACTOR_LABELS]
         values = np.array([estimate.value for estimate in found])
         low = values - np.array([estimate.low for estimate in found])
+        high = np.array([estimate.high for estimate in found]) - values
         rows = np.arange(len(found))[::-1] + (0.5 - number) * height
         axes.barh(
             rows,
             values,
             height,
-            xerr=[np.minimum(low, values), low],
+            xerr=[low, high],
             color=palette[number],
             hatch=("", "////")[number],
             edgecolor="white",
@@ -195,7 +196,7 @@ def effects(table: pd.DataFrame) -> Figure:
             error_kw={"elinewidth": 0.7},
             label=label,
         )
-        for row, value, reach in zip(rows, values, low, strict=True):
+        for row, value, reach in zip(rows, values, high, strict=True):
             text = f"{value:.1f}" if value >= 0.05 else "< 0.1"
             axes.text(value + reach + 1, row, text, va="center", fontsize=6)
     axes.set_yticks(np.arange(len(FACTOR_LABELS))[::-1], list(FACTOR_LABELS.values()))
