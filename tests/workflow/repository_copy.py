@@ -15,6 +15,7 @@ SECONDS = 2400
 
 # Where a user has files of their own; elsewhere an untracked file is code that is not added yet.
 USERS = ("config/", "data/", "notebooks/", "paper/")
+COMPILED = {".pyc", ".nbi", ".nbc"}
 
 
 def listed(*options: str) -> list[str]:
@@ -24,7 +25,7 @@ def listed(*options: str) -> list[str]:
 
 
 def copy_of_repository(target: Path) -> Path:
-    """Copy what git tracks, and code that it would if it were added, into a folder."""
+    """Copy what git tracks, code that it would if it were added, and what is compiled of it."""
     untracked = listed("--others", "--exclude-standard")
     for name in [*listed(), *(name for name in untracked if not name.startswith(USERS))]:
         source, copied = root() / name, target / name
@@ -32,6 +33,12 @@ def copy_of_repository(target: Path) -> Path:
         if source.is_symlink():
             copied.symlink_to(os.readlink(source))
         elif source.is_file():
+            shutil.copy2(source, copied)
+    for source in (root() / "src").rglob("__pycache__/*"):
+        copied = target / source.relative_to(root())
+        # Not what another process still writes.
+        if source.suffix in COMPILED and copied.parents[1].is_dir():
+            copied.parent.mkdir(exist_ok=True)
             shutil.copy2(source, copied)
     return target
 

@@ -11,7 +11,6 @@ import yaml
 from miniature import miniature
 from repository_copy import copy_of_repository, run_snakemake
 
-from tsnrepro.common.repository import root
 from tsnrepro.config.files import campaign
 
 CAMPAIGN, SECOND, PAPER = "queues", "second", "software-bridge"
@@ -25,7 +24,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 def repository(tmp_path):
     """Return a copy with a campaign of one part, and the second testbed in the guest's column."""
     folder = copy_of_repository(tmp_path / "repository")
-    shutil.copytree(root() / "src", folder / "src", dirs_exist_ok=True)  # with what is compiled
     testbeds = folder / "config/testbeds"
     shutil.copy(testbeds / "model.yaml", testbeds / f"{SECOND}.yaml")
     sources = folder / "paper" / PAPER / "sources.yaml"
