@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import re
+from functools import cache
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -17,8 +18,13 @@ FILES = [(name, path) for name, (_, files) in schemas.SCHEMAS.items() for path i
 by_file = pytest.mark.parametrize(("name", "path"), FILES, ids=[path.stem for _, path in FILES])
 
 
+@cache
+def validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(schemas.schema(name))
+
+
 def problems(name: str, values: object) -> list[str]:
-    return [e.json_path for e in Draft202012Validator(schemas.schema(name)).iter_errors(values)]
+    return [e.json_path for e in validator(name).iter_errors(values)]
 
 
 @pytest.mark.parametrize("name", schemas.SCHEMAS)
