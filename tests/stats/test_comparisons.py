@@ -1,5 +1,6 @@
 import math
 import warnings
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from tsnrepro.stats.comparisons import (
     difference_of_means,
@@ -135,6 +137,13 @@ def test_holm_by_hand():
     # Sorted: 4 x 0.005, 3 x 0.01, 2 x 0.03, then 0.04 raised to the one before it.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+
+
+@given(st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.001, 0.02, 1.0]), min_size=1))
+def test_holm_is_that_of_statsmodels(family):
+    with patch("gc.collect"):  # which it calls each time
+        expected = multipletests(family, method="holm")[1]
+    assert holm(family).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("family", [[], [0.1, math.nan], [-0.1], [1.1]])
