@@ -21,6 +21,7 @@ from tsnrepro.published import expressions
 from tsnrepro.published.claims import ClaimExpression
 from tsnrepro.published.expressions import MissingResultError, Operand, operand_of
 from tsnrepro.published.intervals import Interval
+from tsnrepro.published.measured_runs import own_link_rate
 from tsnrepro.records.values import UNKNOWN, Result
 from tsnrepro.stats.estimate import Limits
 
@@ -68,7 +69,7 @@ def derive(values: Mapping[str, Result], campaigns: Mapping[str, Path]) -> dict[
         Results and facts of the testbed, by key.
     campaigns
         By experiment, the folder of its testbed and campaign; results of different campaigns are
-        not compared.
+        not compared, nor are those over links of different rates.
 
     Returns
     -------
@@ -117,11 +118,26 @@ class _RecordedValues:
             names = ", ".join(self.experiments)
             raise MissingResultError(f"{names} are of different testbeds or campaigns")
 
+    def check_links(self) -> None:
+        runs = {run for result in self.used.values() for run in result.run.split("+")}
+        rates = {self._link_rate_mbps(run) for run in runs}
+        if len(rates - {None}) > 1:
+            names = ", ".join(sorted(runs))
+            raise MissingResultError(f"{names} were measured over links of different rates")
+
+    def _link_rate_mbps(self, run: str) -> Any:
+        for key in (own_link_rate(run), "testbed.link_rate_mbps"):
+            found = self.values.get(key)
+            if found and isinstance(found.value, int | float):
+                return found.value
+        return None
+
 
 def _derived(item: DerivedResult, scope: _RecordedValues) -> Result:
     try:
         found = expressions.parse(item.expression).evaluate(scope)
         scope.check_campaigns()
+        scope.check_links()
     except MissingResultError as error:
         return _result(item, scope, method=f"not measured: {error}")
     if found is None or isinstance(found, bool):

@@ -28,6 +28,11 @@ _CAVEATS = {
 }
 
 
+def own_link_rate(experiment: str) -> str:
+    """Return the key of the rate of the links that all trials of an experiment ran over."""
+    return f"{experiment}.link_rate.mbps"
+
+
 @dataclass(frozen=True)
 class MeasuredRun:
     """One analysed experiment and its folder."""
@@ -70,8 +75,10 @@ class MeasuredRun:
 
     @property
     def link_rate_mbps(self) -> float | None:
-        """Return the rate of the links, None where it is unknown."""
-        rate = self.fact(_LINK_RATE)
+        """Return the rate of the links, the experiment's own if it has one; None if unknown."""
+        own = self.values.get(own_link_rate(self.experiment))
+        rate = own.value if own else None
+        rate = self.fact(_LINK_RATE) if rate is None else rate
         return float(rate) if isinstance(rate, int | float) else None
 
     def caveat(self, platform: str) -> str:

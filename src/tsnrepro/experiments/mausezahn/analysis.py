@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from tsnrepro.common.ethernet import wire_bytes
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.published.documents import load_table
 from tsnrepro.results.estimates import mean, shared
@@ -43,15 +44,17 @@ def analyse(trials: pd.DataFrame) -> Results:
     results.value("mausezahn.trials.count", len(trials), trials["trial"])
     for name, unit in (("duration_s", "s"), ("deadline_s", "s")):
         shared(results, f"mausezahn.{name}", trials, name, unit)
+    shared(results, "mausezahn.link_rate.mbps", trials, "link_mbps", "Mb/s")
     return results
 
 
 def _with_line(trials: pd.DataFrame) -> pd.DataFrame:
-    """Add what the line carries, and the share of the target that was achieved."""
+    """Add the line's rate and what it carries, and the share of the target that was achieved."""
     # Of the trials' own arithmetic: the target at a known share of the line is that share of it.
     line_pps = 100 * trials["target_pps"] / trials["load_percent"]
     return trials.assign(
         line_pps=line_pps,
+        link_mbps=(line_pps * trials["frame_bytes"].map(wire_bytes) * 8 / 1e6).round(6),
         line_mbps=line_pps * trials["frame_bytes"] * 8 / 1e6,
         achieved_percent=100 * trials["achieved_pps"] / trials["target_pps"],
     )

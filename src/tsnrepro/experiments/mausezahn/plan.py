@@ -23,6 +23,8 @@ class Factors(TrialFactors):
     deadline_s: float
     port: int = field(default=PORT, metadata=OMITTED)
     """UDP port, source and destination."""
+    link_rate_mbps: int | None = field(default=None, metadata=OMITTED)
+    """Wire rate of all links where it is not the testbed's."""
 
     @property
     def label(self) -> str:
@@ -35,6 +37,9 @@ def plan(settings: MausezahnSettings, seed: int, kind: str) -> list[Planned]:
 
     Repetitions take the ports in turn.
     """
+    rate = settings.link_rate_mbps
+    testbed = {} if rate is None else {"link_rate_mbps": rate}
+    nominal_s = nominal_seconds(kind, settings.duration_s, _SET_UP_SECONDS)
     return in_blocks(
         (
             Factors(
@@ -44,7 +49,8 @@ def plan(settings: MausezahnSettings, seed: int, kind: str) -> list[Planned]:
                 duration_s=settings.duration_s,
                 deadline_s=settings.deadline_s,
                 port=settings.ports[(repetition - 1) % len(settings.ports)],
-            ).planned(repetition, nominal_seconds(kind, settings.duration_s, _SET_UP_SECONDS))
+                link_rate_mbps=rate,
+            ).planned(repetition, nominal_s, testbed=testbed)
             for repetition in range(1, settings.repetitions + 1)
             for configuration in settings.configurations
             for frame in settings.frames_bytes

@@ -8,6 +8,7 @@ from tsnrepro.config.base import (
     CONFIGURATIONS,
     ConfigModel,
     Configurations,
+    LinkRateMbps,
     OneOrMore,
     Percent,
     Repetitions,
@@ -28,6 +29,8 @@ class MausezahnSettings(ConfigModel):
     """Frame sizes with FCS, in bytes."""
     loads_percent: OneOrMore[Percent]
     """Offered loads, in percent of line rate."""
+    link_rate_mbps: LinkRateMbps | None = None
+    """Wire rate of all links, in Mb/s; by default the testbed's. A rack cannot change its links."""
     duration_s: WholeSeconds | Seconds
     """Time that the frames should take at the offered load, in seconds; 10 in the documents."""
     deadline_s: WholeSeconds | Seconds
@@ -59,7 +62,7 @@ EXPERIMENT = Experiment(
         "mausezahn.frame_*.{control,frer}.efficiency_percent",
         "mausezahn.frame_*.{control,frer}.load_*.{achieved_pps,achieved_frame_mbps}",
         "mausezahn.frame_*.{control,frer}.load_*.efficiency_percent",
-        "mausezahn.{duration_s,deadline_s}",
+        "mausezahn.{duration_s,deadline_s,link_rate.mbps}",
         "mausezahn.limited_by.{generator,network,nothing}.count",
         "mausezahn.{timed_out,trials}.count",
     ),

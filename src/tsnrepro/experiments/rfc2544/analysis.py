@@ -21,6 +21,8 @@ from tsnrepro.experiments.rfc2544.loads import (
     add_search,
     bracket_mbps,
     efficiency,
+    loss_of_offered,
+    offered,
 )
 from tsnrepro.experiments.rfc2544.plan import Factors
 from tsnrepro.experiments.rfc2544.settings import (
@@ -29,7 +31,7 @@ from tsnrepro.experiments.rfc2544.settings import (
     LATENCY_REPETITIONS,
 )
 from tsnrepro.published import documents as published
-from tsnrepro.results.estimates import count, difference, loss, mean, mean_of_all, shared, unknown
+from tsnrepro.results.estimates import count, difference, mean, mean_of_all, shared, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.proportions import share
@@ -181,7 +183,8 @@ def loss_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """Return the frame loss: one row a load trial, columns ``LOSS_COLUMNS``.
 
     Percentages of load are relative to the line's limit for the size; a target above it
-    stands beside what was offered.
+    stands beside what was offered. Results and figures leave points out that are
+    ``generator_limited``.
     """
     rows = []
     for document in _of(documents, "frame-loss"):
@@ -367,6 +370,7 @@ def analyse(documents: list[dict[str, Any]]) -> Results:
             _latency(results, *place, _at(latencies, *place))
     add_loads(results, losses, throughput)
     _lengths(results, documents)
+    _link_rate(results, documents)
     results.value(f"{_EXPERIMENT}.trials.count", len(trials), trials["trial"])
     judged = pd.concat(
         [t[["trial", "compliant"]] for t in (throughput, losses, bursts, recoveries, latencies)]
@@ -379,6 +383,14 @@ def analyse(documents: list[dict[str, Any]]) -> Results:
         method="trials that are RFC 2544's in every respect",
     )
     return results
+
+
+def _link_rate(results: Results, documents: list[dict[str, Any]]) -> None:
+    """Add the wire rate of the links; of several there is none."""
+    named = [d for d in documents if "link_rate_mbps" in d["values"]]
+    rows = [{"trial": d["trial"], "mbps": d["values"]["link_rate_mbps"]} for d in named]
+    table = pd.DataFrame(rows, columns=["trial", "mbps"]).astype({"mbps": float})
+    shared(results, f"{_EXPERIMENT}.link_rate.mbps", table, "mbps", "Mb/s")
 
 
 def _lengths(results: Results, documents: list[dict[str, Any]]) -> None:
@@ -477,10 +489,10 @@ def _threshold(results: Results, size: str, table: pd.DataFrame) -> None:
 def _loss(results: Results, frame: int, configuration: str, table: pd.DataFrame) -> None:
     full = table[(table["procedure"] == "downward") & (table["asked_percent"].round(6) == 100)]
     name = f"{_EXPERIMENT}.frame_loss.frame_{frame}.{configuration}"
-    lost = loss(full, "loss_percent")
-    results.estimate(f"{name}.full_load.percent", lost, 3, full["trial"].unique())
-    offered = mean(full, "offered_percent", "%", 100.0)
-    results.estimate(f"{name}.full_load.offered_percent", offered, 1, full["trial"].unique())
+    own = full["trial"].unique()
+    results.estimate(f"{name}.full_load.percent", loss_of_offered(full), 3, own)
+    share = mean(offered(full), "offered_percent", "%", 100.0)
+    results.estimate(f"{name}.full_load.offered_percent", share, 1, own)
 
 
 def _buffer(results: Results, frame: int, configuration: str, table: pd.DataFrame) -> None:

@@ -15,6 +15,7 @@ from tsnrepro.experiments.rfc2544.loads import (
     GIVEN_LOADS,
     LOSS_SIZES,
     Size,
+    offered,
     published_loss,
     sizes_of,
 )
@@ -47,6 +48,7 @@ ACCURACY_ROWS = (
     ("systematic", "systematic", "sweep, none lost below"),
     ("systematic", "threshold", "sweep, half lose"),
 )
+_DOCUMENTS_LINK_MBPS = 1000.0
 _HALF_LOSE = "sweep, half of the trials lose"
 
 
@@ -55,19 +57,20 @@ def throughput(table: pd.DataFrame, testbed: str, link_rate_mbps: float = 1000.0
 
     ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.throughput_table`. The
     upper panel has the frame sizes, the lower one, where there are any, the documents' payloads
-    with what they print.
+    with what they print if the links have the documents' rate.
     """
     framed = table[table["frame_bytes"].notna()].assign(size=lambda t: t["frame_bytes"].astype(int))
     plain = table[table["frame_bytes"].isna()].assign(size=lambda t: t["payload_bytes"])
     panels = 1 if plain.empty else 2
+    printed = link_rate_mbps == _DOCUMENTS_LINK_MBPS
     figure, axes = stacked(1.2 + 1.6 * panels, testbed, panels)
     _throughput_panel(axes[0], framed, link_rate_mbps)
     axes[0].set_xlabel("frame size (bytes with FCS)")
     if panels == 2:
-        _throughput_panel(axes[1], plain, link_rate_mbps, printed=True)
+        _throughput_panel(axes[1], plain, link_rate_mbps, printed=printed)
         axes[1].set_xlabel("payload (bytes)")
     figure.legend(
-        handles=_throughput_legend(table),
+        handles=_throughput_legend(table, printed=printed),
         loc="outside lower center",
         ncols=2,
         fontsize=6,
@@ -77,7 +80,7 @@ def throughput(table: pd.DataFrame, testbed: str, link_rate_mbps: float = 1000.0
     return figure
 
 
-def _throughput_legend(table: pd.DataFrame) -> list[Line2D]:
+def _throughput_legend(table: pd.DataFrame, *, printed: bool) -> list[Line2D]:
     """Return the marks: lines, colours for configurations, shapes for searches."""
     colours = [
         Line2D([], [], color=colour, linestyle="", marker="o", label=LABELS[name], **_fill(name))
@@ -90,11 +93,13 @@ def _throughput_legend(table: pd.DataFrame) -> list[Line2D]:
     ]
     if table["threshold_pps"].notna().any():
         shapes.append(Line2D([], [], color=GREY, linestyle="", marker="+", label=_HALF_LOSE))
+    label = "published (bisection)"
+    published = Line2D([], [], color="black", linestyle="", marker="x", label=label)
     return [
         Line2D([], [], color=GREY, linestyle="-", label="line's limit"),
         Line2D([], [], color=GREY, linestyle=":", label="line's limit with R-TAG"),
         *colours,
-        Line2D([], [], color="black", linestyle="", marker="x", label="published (bisection)"),
+        *([published] if printed else []),
         *shapes,
     ]
 
@@ -162,7 +167,9 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.loss_table`; sizes asked for
     as payloads have panels of their own. Crosses are what fail-operational prints (tables 9A to
     9C), its rates relative to the limit of the same payload. Bars are limits over repetitions.
+    Points whose load the generator did not reach are left out; the legend has their number.
     """
+    left_out, table = int(table["generator_limited"].sum()), offered(table)
     sizes = [s for s in sizes_of(table) if s.size_bytes in LOSS_SIZES and len(s.of(table))]
     figure, panels = stacked(0.5 + 1.25 * max(1, len(sizes)), testbed, max(1, len(sizes)))
     if not sizes:
@@ -174,6 +181,9 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
         axes.tick_params(labelbottom=axes is panels[-1])
     panels[-1].set_xlabel("offered load (% of the line's limit)")
     handles, labels = panels[0].get_legend_handles_labels()
+    if left_out:
+        handles.append(Line2D([], [], linestyle=""))
+        labels.append(f"left out, not offered: {left_out}")
     figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=6)
     return figure
 

@@ -10,7 +10,7 @@ from tsnrepro.config import Configuration
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.runner.load import IntendedLoad, LoadOutcome, RateStep
 
-LimitedBy = Literal["network", "generator", "line"]
+LimitedBy = Literal["network", "host", "generator", "line"]
 # A throughput this near to the line's limit is the line's: searches stop 0.5 % below it.
 NEAR_THE_LINE = 0.99
 _CEILING_TRIALS = 3
@@ -212,13 +212,22 @@ class Series:
         """Return what keeps a throughput from being higher.
 
         ``lossy_above`` tells that a trial above it lost datagrams that had been offered,
-        ``short_above`` that the generator fell behind there without a loss.
+        ``short_above`` that the generator fell behind there without a loss. Of lost datagrams the
+        accounting tells whether most were lost in the network or in the hosts, by their sockets.
         """
         if lower_pps is not None and lower_pps >= NEAR_THE_LINE * self.sut.path_pps:
             return "line"
         if lossy_above:
-            return "network"
+            return self._loser_above(lower_pps or 0.0)
         return "generator" if short_above else self.ceiling.limited_by
+
+    def _loser_above(self, lower_pps: float) -> Literal["network", "host"]:
+        """Return which lost more of what was offered in the trials above a rate."""
+        above = [trial.outcome for trial in self.trials if trial.rate_pps > lower_pps]
+        accounts = [outcome.accounting for outcome in above if outcome.accounting]
+        by_host = sum(account.get("host_lost", 0) for account in accounts)
+        by_network = sum(account.get("network_lost", 0) for account in accounts)
+        return "host" if by_host > by_network else "network"
 
 
 def _check(load: IntendedLoad, outcome: LoadOutcome) -> None:

@@ -75,8 +75,25 @@ def given_loads(losses: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def offered(losses: pd.DataFrame) -> pd.DataFrame:
+    """Return the points of the loss table whose load was offered.
+
+    Where the generator fell behind, the loss is not one at the load.
+    """
+    return losses[~losses["generator_limited"].astype(bool)]
+
+
 def add_loads(results: Results, losses: pd.DataFrame, throughput: pd.DataFrame) -> None:
-    """Add loss by load and saturation of every size, those of the documents tried or not."""
+    """Add loss by load and saturation of every size, those of the documents tried or not.
+
+    Loss is that of the loads that were offered; the other points are counted. A saturation is what
+    was delivered, whatever was offered.
+    """
+    limited = losses[losses["generator_limited"].astype(bool)]
+    left_out = len(limited) if len(losses) else None
+    method = "load trials whose load the generator did not reach; no loss is given for them"
+    key = "rfc2544.frame_loss.left_out.count"
+    results.value(key, left_out, limited["trial"].unique(), method=method)
     points = given_loads(losses)
     for size in sizes_of(points):
         chosen, found = size.of(points), size.of(throughput)
@@ -102,11 +119,20 @@ def _word(load_percent: float) -> str:
 
 
 def _at_load(points: pd.DataFrame) -> Iterator[tuple[str, Estimate, int]]:
-    """Yield the loss and the rates at one load, over repetitions."""
-    yield "percent", loss(points, "loss_percent"), 3
+    """Yield the loss and the rates at one load, over the repetitions that offered it."""
+    kept = offered(points)
+    yield "percent", loss_of_offered(points), 3
     for name in ("offered_payload_mbps", "delivered_payload_mbps"):
-        yield name, mean(points, name, "Mb/s", _line_mbps(points)), 1
-    yield "offered_percent", mean(points, "offered_percent", "%", 100.0), 1
+        yield name, mean(kept, name, "Mb/s", _line_mbps(kept)), 1
+    yield "offered_percent", mean(kept, "offered_percent", "%", 100.0), 1
+
+
+def loss_of_offered(points: pd.DataFrame) -> Estimate:
+    """Return the mean loss of the points of one load that was offered, or why there is none."""
+    kept = offered(points)
+    if kept.empty and len(points):
+        return unknown("%", "the generator did not reach the load")
+    return loss(kept, "loss_percent")
 
 
 def _line_mbps(points: pd.DataFrame) -> float | None:
@@ -158,7 +184,8 @@ def loss_by_load(losses: pd.DataFrame, root: Path | None = None) -> pd.DataFrame
     """Return one row a size, configuration and given load, with the documents' rows beside.
 
     Columns: ``asked_as`` (``frame`` or ``payload``), ``size_bytes``, ``configuration``,
-    ``load_percent``, ``repetitions``; ``offered_payload_mbps``, ``delivered_payload_mbps`` and
+    ``load_percent``, ``repetitions``, and ``left_out``, those of them whose load the generator did
+    not reach; of the others ``offered_payload_mbps``, ``delivered_payload_mbps`` and
     ``loss_percent``, each with ``_low`` and ``_high``; ``loss_limits``; and beside payloads of
     the documents' sizes ``published_offered_mbps`` and ``published_loss_percent``.
     """
@@ -173,6 +200,7 @@ def loss_by_load(losses: pd.DataFrame, root: Path | None = None) -> pd.DataFrame
                     "configuration": configuration,
                     "load_percent": load,
                     "repetitions": at["trial"].nunique(),
+                    "left_out": int(at["generator_limited"].sum()),
                     **_columns(at),
                 }
             )
@@ -185,15 +213,16 @@ def loss_by_load(losses: pd.DataFrame, root: Path | None = None) -> pd.DataFrame
 
 _RATES = ("offered_payload_mbps", "delivered_payload_mbps")
 _OUTCOME = [
-    "repetitions",
+    *("repetitions", "left_out"),
     *(f"{name}{end}" for name in (*_RATES, "loss_percent") for end in ("", "_low", "_high")),
     "loss_limits",
 ]
 
 
 def _columns(at: pd.DataFrame) -> dict[str, float | str]:
-    found = {name: mean(at, name, "Mb/s", _line_mbps(at)) for name in _RATES}
-    found["loss_percent"] = loss(at, "loss_percent")
+    kept = offered(at)
+    found = {name: mean(kept, name, "Mb/s", _line_mbps(kept)) for name in _RATES}
+    found["loss_percent"] = loss_of_offered(at)
     columns: dict[str, float | str] = {}
     for name, estimate in found.items():
         columns |= {

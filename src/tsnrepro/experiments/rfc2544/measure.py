@@ -40,7 +40,12 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     factors, requests = Factors.of(trial), backend(testbed, trial, measured)
     throughput = None
     if factors.starts_from_throughput:
-        throughput = throughput_of(measured.earlier(), factors.configuration, factors.payload_bytes)
+        throughput = throughput_of(
+            measured.earlier(),
+            factors.configuration,
+            factors.payload_bytes,
+            factors.link_rate_mbps,
+        )
     # The model's network is at rest when a trial begins, and has learned every address.
     at_rest = testbed.kind == "model"
     if factors.benchmark == "latency":
@@ -143,7 +148,10 @@ def _record(series: Series, result: BenchmarkResult) -> dict[str, Any]:
 
 
 def throughput_of(
-    documents: Iterable[dict[str, Any]], configuration: Configuration, payload_bytes: int
+    documents: Iterable[dict[str, Any]],
+    configuration: Configuration,
+    payload_bytes: int,
+    link_rate_mbps: int | None = None,
 ) -> float | None:
     """Return a throughput in datagrams/s from recorded trials, or None where no load passed.
 
@@ -151,7 +159,8 @@ def throughput_of(
     ``mlrsearch-rfc2544``, ``mlrsearch``, ``binary-search`` and ``systematic`` that has an answer.
     None too where the campaign does not search for it at this size.
 
-    ``documents`` are recorded trials; those of other benchmarks are ignored.
+    ``documents`` are recorded trials; those of other benchmarks, and over links of another rate
+    than ``link_rate_mbps`` (None is the testbed's), are ignored.
 
     Raises
     ------
@@ -163,8 +172,10 @@ def throughput_of(
     for document in documents:
         factors, repetition = Factors.read(document["factors"]), document.get("repetition")
         place = (factors.benchmark, factors.configuration, factors.payload_bytes)
+        place += (factors.link_rate_mbps,)
         # Repetition 0 is a warm-up, which does not count.
-        if place == ("throughput", configuration, payload_bytes) and repetition != 0:
+        wanted = ("throughput", configuration, payload_bytes, link_rate_mbps)
+        if place == wanted and repetition != 0:
             trial = canonical_json([factors.stored(), repetition])
             attempts.setdefault(trial, []).append(document)
             methods[trial] = factors.method

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, ClassVar, Literal, cast
 
@@ -25,6 +25,7 @@ from tsnrepro.experiments.rfc2544.settings import (
     ThroughputSettings,
 )
 from tsnrepro.runner.design import (
+    OMITTED,
     Planned,
     TrialFactors,
     in_blocks,
@@ -66,6 +67,8 @@ class Factors(TrialFactors):
         A load trial that offers less by more than this is the generator's limit.
     full_waits
         Whether load trials have the learning frames and waits of RFC 2544, 23.
+    link_rate_mbps
+        Wire rate of all links where it is not the testbed's.
     """
 
     experiment: ClassVar[str] = "rfc2544"
@@ -80,6 +83,7 @@ class Factors(TrialFactors):
     ceiling_s: float = 1.0
     shortfall_percent: float = 1.0
     full_waits: bool = False
+    link_rate_mbps: int | None = field(default=None, metadata=OMITTED)
 
     @property
     def label(self) -> str:
@@ -132,6 +136,8 @@ def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
 
     Throughput comes first: others start from it.
     """
+    rate = settings.link_rate_mbps
+    testbed = {} if rate is None else {"link_rate_mbps": rate}
     return numbered(
         chain.from_iterable(
             in_blocks(
@@ -140,6 +146,7 @@ def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
                         repetition,
                         nominal_seconds(kind, seconds, 0.0),
                         from_earlier=factors.starts_from_throughput,
+                        testbed=testbed,
                     )
                     for factors, repetition, seconds in part
                 ),
@@ -154,6 +161,7 @@ def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Factors, i
     """Yield the trials of each benchmark: factors, repetition and seconds."""
     names = {"line_rate_trial_s", "shortfall_percent", "rfc2544_waits"}
     common: _Common = settings.recorded(include=names)
+    common["link_rate_mbps"] = settings.link_rate_mbps
     beside = _SET_UP_SECONDS + (_WAITS_SECONDS if settings.rfc2544_waits else 0.0)
     if (of := settings.throughput) is not None:
         yield chain.from_iterable(

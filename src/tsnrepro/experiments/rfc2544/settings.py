@@ -10,6 +10,7 @@ from tsnrepro.config.base import (
     ConfigModel,
     Configurations,
     Distinct,
+    LinkRateMbps,
     OneOrMore,
     Percent,
     PositiveFloat,
@@ -276,6 +277,9 @@ class Rfc2544Settings(ConfigModel):
     """System recovery (section 26.5)."""
     latency: RfcLatencySettings | None = None
     """Latency (section 26.2)."""
+    link_rate_mbps: LinkRateMbps | None = None
+    """Wire rate of all links, in Mb/s, one that the talker can fill with the smallest frames; by
+    default the testbed's. A rack cannot change its links."""
     line_rate_trial_s: Annotated[Seconds, formerly("ceiling_s")] = 1.0
     """Duration of the trial at line rate that shows what the generator can send, in seconds."""
     shortfall_percent: Percent = 1.0
@@ -330,7 +334,8 @@ EXPERIMENT = Experiment(
         "rfc2544.throughput.*.*.{control,frer}.efficiency_percent",
         "rfc2544.throughput.*.*.difference.payload_mbps",
         "rfc2544.throughput.binary_search.{duration_s,searches.count,generator}",
-        "rfc2544.frame_loss.duration_s",
+        "rfc2544.link_rate.mbps",
+        "rfc2544.frame_loss.{duration_s,left_out.count}",
         "rfc2544.frame_loss.*.{control,frer}.full_load.{percent,offered_percent}",
         "rfc2544.frame_loss.*.{control,frer}.load_*.{percent,offered_percent}",
         "rfc2544.frame_loss.*.{control,frer}.load_*.{offered,delivered}_payload_mbps",
