@@ -86,7 +86,8 @@ def test_what_a_rack_can_measure_follows_from_its_switches():
     assert skipped["streams"] == "sw1 and sw2 cannot distinguish several streams"
     assert skipped["traffic"] == skipped["streams"]
     assert "counters, which sw1 and sw2 lack" in skipped["capture"]
-    assert not {"loss", "rfc2544"} & skipped.keys()
+    assert "loss" not in skipped
+    assert skipped["rfc2544"] == "link_rate_mbps is 10, and a rack cannot change its links"
     one = parse(RackSettings, changed("hosts", "sw1", to=COMPUTER), "a file")
     assert (
         unsupported_reason(experiments()["streams"], one)
@@ -123,3 +124,9 @@ def test_trials_that_a_rack_cannot_measure_are_left_out_with_the_reason(monkeypa
     monkeypatch.setattr("tsnrepro.runner.plan.testbed_settings", lambda _: settings)
     ours = {"silent-death", "lossy", "duplicating", "stuck-generator", "restart-sw1", "restart-sw2"}
     assert scenarios() == links | ours
+
+
+def test_links_of_another_rate_are_refused_on_a_rack():
+    with pytest.raises(ConfigurationError, match="link_rate_mbps is 10, and a rack cannot change"):
+        planned_trials("rfc2544", "d10-example", "quick")
+    assert planned_trials("mausezahn", "d10-example", "quick")

@@ -66,3 +66,8 @@ def test_the_table_has_the_published_column_at_full_load_only():
     assert pd.isna(full.loc[(256, "frer"), "achieved_pps"])
     assert table[table["load_percent"] < 100]["published_frame_mbps"].isna().all()
     assert len(mausezahn.summary(trials())) == 12
+
+
+def test_the_rate_of_the_links_follows_from_the_targets():
+    found = mausezahn.analyse(trials()).of("mausezahn.link_rate.mbps")
+    assert (found.value, found.unit) == (1000, "Mb/s")

@@ -210,3 +210,44 @@ def test_losses_have_limits_where_repetitions_give_some(documents):
     assert len(drawn) == len(points)
     alone = scattered[scattered["repetition"] == 1]
     assert bars(rfc2544_figures.frame_loss(alone, "invented")) == []
+
+
+def test_loads_that_were_not_offered_have_no_loss_and_are_counted():
+    """A talker that reaches 92 % of the line for full frames."""
+    of = FrameLossSettings(frames_bytes=[1518], duration_s=10, step_percent=10)
+    settings = Rfc2544Settings(frame_loss=of)
+    reached = 0.92 * limit_pps(1472, 1000.0)
+    documents = record(settings, generator_pps=reached)
+    losses = rfc2544.loss_table(documents)
+    results = rfc2544.analyse(documents)
+    # Of both configurations: 95 to 110 % of the given loads, and 100 % of the downward ones.
+    assert results.of("rfc2544.frame_loss.left_out.count").value == 2 * (6 + 1)
+    name = "rfc2544.frame_loss.frame_1518.control"
+    for at in ("load_100", "full_load"):
+        item = results.of(f"{name}.{at}.percent")
+        assert (item.value, item.method) == (None, "the generator did not reach the load")
+        assert results.of(f"{name}.{at}.offered_percent").value is None
+    assert results.of(f"{name}.load_90.offered_percent").value == pytest.approx(90)
+    table = rfc2544_loads.loss_by_load(losses).set_index(["configuration", "load_percent"])
+    assert table.loc[("frer", 100.0), "left_out"] == 1
+    assert pd.isna(table.loc[("frer", 100.0), "loss_percent"])
+    assert table.loc[("frer", 90.0), "left_out"] == 0
+    figure = rfc2544_figures.frame_loss(losses, "invented")
+    drawn = [line for line in figure.axes[0].get_lines() if line.get_marker() != "x"]
+    assert max(x for line in drawn for x in line.get_xdata()) == pytest.approx(90)
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "left out, not offered: 14" in texts
+
+
+def test_what_all_loads_reached_leaves_none_out(found):
+    assert found.of("rfc2544.frame_loss.left_out.count").value == 0
+
+
+def test_the_rate_of_the_links_is_the_records(documents, found):
+    assert found.of("rfc2544.link_rate.mbps").value == 1000
+    slow = [d | {"values": d["values"] | {"link_rate_mbps": 10.0}} for d in documents]
+    assert rfc2544.analyse(slow).of("rfc2544.link_rate.mbps").value == 10
+    wide = rfc2544.throughput_table(slow)
+    assert not wide["converged"].any(), "1 Mb/s is a tenth of these links"
+    legend = rfc2544_figures.throughput(wide, "test", 10.0).legends[0]
+    assert not any("published" in text.get_text() for text in legend.get_texts())

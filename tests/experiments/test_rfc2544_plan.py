@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
+from rfc2544_documents import record
 from rfc2544_networks import KnownNetwork
 
 from tsnrepro.common.errors import ConfigurationError, RecordError, ToolError
@@ -325,3 +326,21 @@ def test_a_benchmark_that_is_not_there_is_refused(changed, said):
     factors = plan(SMALL, 1, "emulated")[-1].trial.factors | changed
     with pytest.raises(ConfigurationError, match=said):
         measure_benchmark(Factors.read(factors), KnownNetwork(1e5), 1000.0, 1e5)
+
+
+def test_links_of_a_rate_of_their_own_are_a_factor_and_the_testbeds_are_none():
+    part = {"throughput": ThroughputSettings(frames_bytes=[64], payloads_bytes=[])}
+    usual = plan(Rfc2544Settings(**part), 1, "emulated")
+    slow = plan(Rfc2544Settings(**part, link_rate_mbps=10), 1, "emulated")
+    assert not any("link_rate_mbps" in item.trial.factors for item in usual)
+    assert {item.trial.factors["link_rate_mbps"] for item in slow} == {10}
+    assert all(item.testbed == {} for item in usual)
+    assert all(item.testbed == {"link_rate_mbps": 10} for item in slow)
+    assert not {item.trial.digest for item in usual} & {item.trial.digest for item in slow}
+
+
+def test_a_throughput_over_other_links_is_none_to_start_from():
+    part = {"throughput": ThroughputSettings(frames_bytes=[512], payloads_bytes=[])}
+    documents = record(Rfc2544Settings(**part, link_rate_mbps=100))
+    assert throughput_of(documents, "frer", 466) is None
+    assert throughput_of(documents, "frer", 466, 100) > 0

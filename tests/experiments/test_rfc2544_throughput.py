@@ -1,5 +1,7 @@
 """Throughput searches on networks whose capacity is known."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -305,3 +307,16 @@ def test_a_search_without_end_is_a_tool_error():
 def test_goals_need_growing_durations():
     with pytest.raises(ValueError, match="must not fall"):
         MlrGoal(name="odd", initial_trial_s=5, final_trial_s=1)
+
+
+@pytest.mark.parametrize("search", METHODS)
+@pytest.mark.parametrize(("host", "network"), [(9, 1), (1, 9)])
+def test_who_limits_is_where_the_datagrams_went(search, host, network):
+    known = KnownNetwork(0.5 * LINE)
+
+    def accounted(load):
+        found = known(load)
+        parts = {"host_lost": host * found.lost, "network_lost": network * found.lost}
+        return replace(found, accounting=parts)
+
+    assert search(series(accounted)).limited_by == ("host" if host > network else "network")

@@ -260,3 +260,11 @@ def test_a_file_that_is_no_parquet_is_refused(run):
     (run.folder / "tables" / "loss.parquet").write_text("trial,sent", encoding="utf-8")
     with pytest.raises(RecordError, match="not a Parquet file"):
         measured_tables([run])("loss")
+
+
+def test_links_of_an_experiments_own_rate_are_what_its_numbers_are_held_against(tmp_path):
+    own = result("rfc2544.link_rate.mbps", 10.0)
+    folder = write_run(tmp_path, "rfc2544", [own], {"rfc2544": {"trial": ["t1"]}})
+    (run,) = load_measured_runs({"rfc2544": folder})
+    assert run.link_rate_mbps == 10
+    assert measured_tables([run])("rfc2544").cell(0, "link_rate_mbps").value == 10

@@ -258,3 +258,28 @@ def test_a_fact_that_the_record_does_not_tell_is_no_number():
     unknown = [item for item in found.values() if "does not tell testbed.link" in item.method]
     assert unknown
     assert all(item.value is None for item in unknown)
+
+
+def test_rates_over_links_of_different_rates_are_not_compared():
+    def derived(*links):
+        found = values(
+            result("testbed.link_rate_mbps", 1000.0, method="environment", trials=()),
+            result("rfc2544.throughput.binary_search.frame_1518.frer.payload_mbps", 9.0, 8.8, 9.2),
+            *links,
+        )
+        return derive(found, PLACES)
+
+    def of_links(experiment, mbps):
+        return result(f"{experiment}.link_rate.mbps", mbps, method="configuration")
+
+    slow = derived(of_links("rfc2544", 10.0))
+    assert slow["tools.search.frer.payload_mbps"].value == 9
+    for key in ("tools.search.frer.to_mausezahn", "tools.sweep.frer.to_search"):
+        assert slow[key].value is None
+        assert "over links of different rates" in slow[key].method
+    assert slow["planning.search.mbps"].value is None
+    assert slow[SWEEP].value is not None
+    both = derived(of_links("rfc2544", 10.0), of_links("mausezahn", 10.0))
+    assert both["tools.search.frer.to_mausezahn"].value is not None
+    alike = derived(of_links("rfc2544", 1000.0))
+    assert alike["planning.search.mbps"].value == pytest.approx(0.8 * 8.8)

@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 
 import pytest
 
@@ -10,9 +11,11 @@ from tsnrepro.config.files import campaign
 from tsnrepro.config.frer import LatentSettings
 from tsnrepro.experiments.failure import measure as failure
 from tsnrepro.experiments.mausezahn import measure as mausezahn
+from tsnrepro.experiments.rfc2544 import frame_loss
 from tsnrepro.experiments.rfc2544 import measure as experiment
+from tsnrepro.experiments.rfc2544.load_trial import Series, SystemUnderTest
 from tsnrepro.experiments.rfc2544.plan import plan as plan_rfc2544
-from tsnrepro.experiments.rfc2544.settings import Rfc2544Settings
+from tsnrepro.experiments.rfc2544.settings import FrameLossSettings, Rfc2544Settings
 from tsnrepro.experiments.streams import measure as streams
 from tsnrepro.experiments.traffic import measure as traffic
 from tsnrepro.native.streams import command
@@ -261,3 +264,27 @@ def test_a_listener_does_not_outlive_a_trial_that_cannot_settle(testbed, monkeyp
     assert listening(testbed) == ""
     (outcome,) = requests.constant_rate([WHATEVER_COMES])
     assert outcome.sent == 400
+
+
+@pytest.mark.parametrize("configuration", ["control", "frer"])
+def test_the_talker_fills_the_links_of_the_campaign_with_the_smallest_frames(
+    bring_up, configuration
+):
+    """A machine that stands still for a moment may cost one of the trials its rate."""
+    rate = campaign("quick").rfc2544.link_rate_mbps
+    testbed = bring_up(link_rate_mbps=rate)
+    label = Trial("rfc2544", "label", {"configuration": configuration}, 1)
+    settings = FrameLossSettings(
+        frames_bytes=[64], duration_s=0.2, step_percent=None, loads_percent=[100]
+    )
+    points = []
+    for _ in range(3):
+        requests = backend(testbed, label, Measurement())
+        assert requests.link_rate_mbps == rate
+        sut = SystemUnderTest(configuration, 18, requests.link_rate_mbps)
+        series = Series(partial(experiment.load_trial, requests), sut, full_waits=False)
+        points += frame_loss.at_loads(series, settings).points
+        if not points[-1].generator_limited:
+            break
+    assert not points[-1].generator_limited, points
+    assert points[-1].offered_wire_mbps == pytest.approx(rate, rel=0.1)

@@ -167,3 +167,13 @@ def test_repetitions_take_the_ports_of_mausezahn_in_turn_and_the_usual_one_is_no
     assert MausezahnSettings.model_validate(settings.model_dump(exclude={"ports"})).ports == [5001]
     with pytest.raises(ConfigurationError, match="ports"):
         parse(MausezahnSettings, settings.model_dump() | {"ports": [0]}, "a file")
+
+
+def test_links_of_mausezahn_are_a_factor_only_where_they_are_its_own():
+    settings = campaign("documents").mausezahn
+    slow = mausezahn.plan(settings.model_copy(update={"link_rate_mbps": 10}), 1, "emulated")
+    usual = mausezahn.plan(settings, 1, "emulated")
+    assert not any("link_rate_mbps" in item.trial.factors for item in usual)
+    assert {item.trial.factors["link_rate_mbps"] for item in slow} == {10}
+    assert all(item.testbed == {"link_rate_mbps": 10} for item in slow)
+    assert all(item.testbed == {} for item in usual)

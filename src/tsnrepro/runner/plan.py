@@ -66,11 +66,11 @@ def planned_and_left_out(
     declared = experiment_of(experiment)
     settings = campaign(campaign_name)
     testbed = testbed_settings(testbed_name)
-    if reason := unsupported_reason(declared, testbed):
+    section = settings.section(experiment)
+    if reason := unsupported_reason(declared, testbed, section):
         raise ConfigurationError(
             f"experiment '{experiment}': {reason}", f"config/testbeds/{testbed_name}.yaml"
         )
-    section = settings.section(experiment)
     module = import_module(f"tsnrepro.experiments.{experiment}.plan")
     # Kinds of testbeds differ in what they can run, so a plan is for one kind.
     planned = module.plan(section, settings.seed, testbed.kind) if section else []

@@ -58,7 +58,9 @@ def check_name(wanted: str, imported: list[str]) -> None:
         )
 
 
-def unsupported_reason(experiment: Experiment, settings: TestbedSettings) -> str:
+def unsupported_reason(
+    experiment: Experiment, settings: TestbedSettings, section: ConfigModel | None = None
+) -> str:
     """Return why a testbed does not support an experiment on any machine, empty if it does.
 
     Parameters
@@ -67,13 +69,19 @@ def unsupported_reason(experiment: Experiment, settings: TestbedSettings) -> str
         The experiment.
     settings
         Settings of the testbed.
+    section
+        The experiment's settings in a campaign; without them, the reason holds for any campaign.
     """
     if settings.kind not in experiment.kinds:
         others = ", ".join(experiment.kinds)
         return f"a testbed of kind {settings.kind} does not support it, only {others}"
     if isinstance(settings, EmulatedSettings | ModelSettings):
         return _unsupported_elimination(experiment, settings)
-    return _unsupported_on_rack(experiment, settings) if isinstance(settings, RackSettings) else ""
+    if not isinstance(settings, RackSettings):
+        return ""
+    if rate := getattr(section, "link_rate_mbps", None):
+        return f"link_rate_mbps is {rate}, and a rack cannot change its links"
+    return _unsupported_on_rack(experiment, settings)
 
 
 def _unsupported_on_rack(experiment: Experiment, settings: RackSettings) -> str:

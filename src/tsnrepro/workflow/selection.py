@@ -170,7 +170,7 @@ def _choose(
         if selection.testbed == choose.AUTO:
             found, reason = _best(declared, settings, selection.campaign)
         else:
-            found, reason = _on_named(declared, selection.testbed)
+            found, reason = _on_named(declared, settings, selection.testbed)
         if found:
             chosen[declared.name] = (found, reason)
         else:
@@ -193,9 +193,10 @@ def _best(declared: Experiment, settings: Campaign, campaign_name: str) -> tuple
     return found, reason
 
 
-def _on_named(declared: Experiment, testbed: str) -> tuple[str, str]:
+def _on_named(declared: Experiment, settings: Campaign, testbed: str) -> tuple[str, str]:
     """Return the requested testbed, available or not: recorded trials need none."""
-    if reason := choose.unsupported_reason(declared, testbed_settings(testbed)):
+    section = settings.section(declared.name)
+    if reason := choose.unsupported_reason(declared, testbed_settings(testbed), section):
         return "", reason
     return testbed, "requested"
 

@@ -16,7 +16,7 @@ from tsnrepro.common.repository import resolve_path
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.rfc2544 import rates
 from tsnrepro.experiments.rfc2544.loads import (
-    NARROW_MBPS,
+    NARROW_SHARE,
     add_loads,
     add_search,
     bracket_mbps,
@@ -158,7 +158,7 @@ def _ended(document: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
 
     Older records do not list their load trials.
     """
-    tried = document["values"].get("trials")
+    tried, link_mbps = document["values"].get("trials"), document["values"]["link_rate_mbps"]
     bracket = bracket_mbps(
         document["factors"]["payload_bytes"],
         *(result[name] for name in ("lower_pps", "upper_pps", "ceiling_pps")),
@@ -166,7 +166,7 @@ def _ended(document: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     return {
         "iterations": None if tried is None else sum(t["purpose"] == "search" for t in tried),
         "bracket_mbps": bracket,
-        "converged": bracket <= NARROW_MBPS,
+        "converged": bracket <= NARROW_SHARE * link_mbps,
     }
 
 

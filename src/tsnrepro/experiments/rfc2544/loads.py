@@ -22,9 +22,9 @@ from tsnrepro.stats.estimate import Estimate
 LOSS_SIZES = (64, 512, 1518)
 """Sizes of the documents' loss test."""
 GIVEN_LOADS = "at_loads"
-NARROW_MBPS = 1.0
-"""Width of the last bracket, in payload rate, from which on a search counts as converged: the
-documents' search ends there."""
+NARROW_SHARE = 0.001
+"""Width of the last bracket, in payload rate over the links' rate, from which on a search counts as
+converged: the documents' search ends there, at 1 Mb/s on links of 1 Gb/s."""
 _SEARCH = "binary_search"
 # By the payload that their counts show.
 _PUBLISHED = {64: "table-9a", 512: "table-9b", 1518: "table-9c"}
@@ -258,7 +258,8 @@ def add_search(results: Results, name: str, table: pd.DataFrame) -> None:
     results.estimate(f"{name}.bracket_mbps", mean(table, "bracket_mbps", "Mb/s"), 2, own)
     known = table["converged"].dropna()
     word = ("yes" if known.astype(bool).all() else "no") if len(known) else None
-    method = f"all searches ended within {NARROW_MBPS:g} Mb/s above a load that passed"
+    share = f"{100 * NARROW_SHARE:g} % of the links' rate"
+    method = f"all searches ended within {share} above a load that passed"
     results.value(f"{name}.converged", word, own, method=method)
 
 
