@@ -225,7 +225,8 @@ def test_loads_that_were_not_offered_have_no_loss_and_are_counted():
     name = "rfc2544.frame_loss.frame_1518.control"
     for at in ("load_100", "full_load"):
         item = results.of(f"{name}.{at}.percent")
-        assert (item.value, item.method) == (None, "the generator did not reach the load")
+        assert item.value is None
+        assert item.method.endswith("the generator did not reach the load")
         assert results.of(f"{name}.{at}.offered_percent").value is None
     assert results.of(f"{name}.load_90.offered_percent").value == pytest.approx(90)
     table = rfc2544_loads.loss_by_load(losses).set_index(["configuration", "load_percent"])
