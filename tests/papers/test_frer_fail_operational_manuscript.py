@@ -49,6 +49,7 @@ DEFAULTS = {
     "*.count": 1234,
     "*.payload_bytes": 1472.0,
     "*.line_limit.*": 950.25,
+    "*.link_rate.mbps": 1000.0,
     "*.margin.percent": (12.3, 10.1, 14.5),
     "*.difference.*": (-12.5, -20.5, 4.5),
     "*": (512.3, 487.6, 534.9),

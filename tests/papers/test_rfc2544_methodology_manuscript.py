@@ -41,6 +41,7 @@ DEFAULTS = {
     "*.count": 123_456,
     "*.duration_s": 30.0,
     "*.deadline_s": 40.0,
+    "*.link_rate.mbps": 1000.0,
     "mausezahn.*.achieved_frame_mbps": (189.5, 153.5, 987.5),
     "*.percent": (12.345, 0.123, 114.567),
     "*": (1234.5, 1034.25, 1434.75),
