@@ -40,12 +40,13 @@ hypothesis.settings.load_profile("same-examples")
 # Files are handed out in this order: of those that take longest none is the last, which would leave
 # the other workers without work.
 LONGEST_FIRST = (
-    *("test_hostile_configuration.py", "test_coverage.py", "test_memory_of_runs.py"),
+    *("test_documentation_site.py", "test_hostile_configuration.py", "test_coverage.py"),
+    *("test_memory_of_runs.py", "test_study_workflow.py"),
     *("test_site_and_deposit.py", "test_widgets_in_browser.py", "test_clock_set_back.py"),
     *("test_frer_udp_manuscript.py", "test_software_bridge_manuscript.py"),
     *("test_tas_evaluation_manuscript.py", "test_frer_fail_operational_manuscript.py"),
     *("test_rfc2544_methodology_manuscript.py", "test_html.py", "test_frozen.py"),
-    *("test_hostile_records.py", "test_optional_columns.py", "test_study_workflow.py"),
+    *("test_hostile_records.py", "test_optional_columns.py"),
 )
 
 
