@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from tsnrepro.common.errors import CommandError
+from tsnrepro.config.files import campaign
 from tsnrepro.config.frer import LatentSettings
 from tsnrepro.experiments.failure import measure as failure
 from tsnrepro.experiments.mausezahn import measure as mausezahn
