@@ -323,7 +323,7 @@ def means(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
             alike = control * 1.2 * shifts(rng, skew / 10, runs)
             together = relative_difference(alike, control, paired=True).estimate
             return [
-                ("mean over runs", median_over_runs(control), 20.0),
+                ("median over runs", median_over_runs(control), 20.0),
                 ("ratio, in pairs", relative_difference(apart, control, paired=True).estimate, 20),
                 ("ratio, in pairs that shift alike", together, 20.0),
                 ("ratio, Welch", relative_difference(apart, control).estimate, 20.0),
@@ -331,6 +331,47 @@ def means(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
             ]
 
         yield f"log-sd {skew:g}, {runs} runs", one
+
+
+def occurring(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
+    """Runs of latencies and rates as they occur, whose distribution is none of a book's.
+
+    Two regimes of medians, a near and a far one; one run in ten that takes ten times as long;
+    stalls with a heavy tail; a tail that one stall holds in 15 % of runs; goodput below a limit.
+    """
+    small = 0.02
+
+    def regimes(upper: float, size: int) -> np.ndarray:
+        return np.where(rng.random(size) < 0.42, upper, 9.0) * shifts(rng, small, size)
+
+    draws: dict[str, Callable[[int], np.ndarray]] = {
+        "regimes 9, 11": lambda size: regimes(11.3, size),
+        "regimes 9, 30": lambda size: regimes(30.0, size),
+        "one in ten": lambda size: shifts(rng, 0.1, size) * np.where(rng.random(size) < 0.1, 10, 1),
+        "heavy tail": lambda size: 10 + rng.pareto(1.1, size),
+        "held by a stall": lambda size: np.where(
+            rng.random(size) < 0.15, rng.uniform(2000, 12_000, size), 150 * shifts(rng, 0.1, size)
+        ),
+        "below a limit": lambda size: 957.1 - rng.exponential(3, size),
+    }
+    for (name, draw), runs in product(draws.items(), (MIN_RUNS_TO_STOP, 9, 16)):
+        middle = float(np.median(draw(10**6)))
+        gap = float(np.median(draw(10**6) - draw(10**6)))
+
+        def one(
+            draw: Callable[[int], np.ndarray] = draw,
+            runs: int = runs,
+            middle: float = middle,
+            gap: float = gap,
+        ) -> list[Outcome]:
+            first, second = draw(runs), draw(runs)
+            apart = median_difference(first, second, paired=True)
+            return [
+                ("median over runs", median_over_runs(first), middle),
+                ("median difference", apart, gap),
+            ]
+
+        yield f"{name}, {runs} runs", one
 
 
 def tails(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:
@@ -388,7 +429,18 @@ def quantiles(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]
 
 FAMILIES = {
     f.__name__: f
-    for f in (losses, shares, thresholds, means, quantiles, variations, trends, stopped, tails)
+    for f in (
+        losses,
+        shares,
+        thresholds,
+        means,
+        occurring,
+        quantiles,
+        variations,
+        trends,
+        stopped,
+        tails,
+    )
 }
 
 

@@ -11,6 +11,7 @@ SETS = {
     "losses": 60,
     "shares": 200,
     "means": 60,
+    "occurring": 600,
     "quantiles": 400,
     "tails": 400,
     "thresholds": 12,
