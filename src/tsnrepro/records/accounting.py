@@ -29,12 +29,12 @@ _FREED_AFTER_RECOVERY = ("veth_xdp_rcv", "veth_poll")
 _NO_NEIGHBOUR = "SKB_DROP_REASON_NEIGH"
 
 # A delay line works on copies; its host's kernel frees the originals for these reasons.
-_DELAY_LINE = "delay"
+_DELAY_HOST = "delay"
 _NOT_FOR_THIS_HOST = ("SKB_DROP_REASON_OTHERHOST", "SKB_DROP_REASON_UNHANDLED_PROTO")
 
 TALKER_SOCKET = "talker socket"
 TALKER_QUEUE = "talker queue"
-_DELAY_LINES = "delay line"
+DELAY_LINE = "delay line"
 SOCKET_BUFFER = "listener socket buffer"
 SOCKET_CLOSED = "listener socket, unread when the program closed it"
 REASSEMBLY = "listener reassembly"
@@ -139,7 +139,7 @@ def account(
     for port in path.members:
         drops[f"sw2 link {port}, made lossy"] = path.fault(_RECEIVING_SWITCH, port, "dropped")
     if traced is not None and after.delays:
-        drops[_DELAY_LINES] = traced.in_delay_line()
+        drops[DELAY_LINE] = traced.in_delay_line()
     drops["recovery: rogue"] = path.at(path.eliminating, "rogue")
     drops["recovery: tagless"] = path.at(path.eliminating, "tagless")
     drops |= _listener_drops(path, traced, received)
@@ -276,7 +276,7 @@ class _TracedDrops:
         return sum(
             n
             for item, where, n in self._items
-            if where == _DELAY_LINE and not item.reason.startswith(_NOT_FOR_THIS_HOST)
+            if where == _DELAY_HOST and not item.reason.startswith(_NOT_FOR_THIS_HOST)
         )
 
     def at_listener(self) -> int:
@@ -311,8 +311,8 @@ def _missing_in_trace(
         known = drops[hop.queue] + drops.get(f"{hop.next_host} port {hop.next_port}", 0)
         counted = {hop.queue: path.counted_dropped(hop)}
         if lost := path.delay_line_lost(hop):
-            known += drops[_DELAY_LINES]
-            counted[_DELAY_LINES] = lost
+            known += drops[DELAY_LINE]
+            counted[DELAY_LINE] = lost
         missing = path.out(hop.host, hop.port) - path.into(hop.next_host, hop.next_port) - known
         yield missing, counted
     behind = sum(drops[name] for name in (SOCKET_BUFFER, SOCKET_CLOSED, REASSEMBLY, STACK))

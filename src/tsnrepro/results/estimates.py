@@ -54,7 +54,7 @@ def by_repetition(trials: pd.DataFrame, column: str) -> pd.Series:
 
 
 def mean(trials: pd.DataFrame, column: str, unit: str, ceiling: float | None = None) -> Estimate:
-    """Return the mean of a positive quantity, as ``median_over_runs``."""
+    """Return the average over repetitions, their median, as ``median_over_runs``."""
     runs = by_repetition(trials, column)
     highest = math.inf if ceiling is None else ceiling
     return median_over_runs(runs, unit=unit, ceiling=highest) if len(runs) else unknown(unit)
@@ -67,9 +67,9 @@ def mean_of_all(
     lacking: tuple[pd.Series, str],
     ceiling: float | None = None,
 ) -> Estimate:
-    """Return the mean as :func:`mean` does, or a range where some trials have no such value.
+    """Return the average as :func:`mean` does, or a range where some trials have no such value.
 
-    A mean of the others would be that of the lucky ones. ``lacking`` tells which trials have no
+    An average of the others would be that of the lucky ones. ``lacking`` tells which trials have no
     value, or only a bound of it, and why, as text that follows their number.
     """
     which, why = lacking
