@@ -51,6 +51,8 @@ REPETITIONS = (3, 5, 10)
 STALLS_A_TRIAL = (0.05, 0.2, 0.5, 1.0, 5.0)
 STALLED = (0.05, 0.15)
 SHIFTS = (0.1, 0.3)
+# Shares of trials that lose at the highest loads, of which none is the load where half lose.
+BELOW_HALF = (0.2, 0.4)
 SKEWS = (0.1, 0.3, 1.0)
 CORRELATIONS = (0.0, 0.5, 0.9, 0.99)
 SAMPLES = (2000, 20_000)
@@ -234,6 +236,19 @@ def thresholds(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]
             ]
 
         yield f"{name}, {runs} runs, {100 * stalled:g} % stalled, shift {shift:g}", one
+    for name, runs, most, shift in product(SWEPT, REPETITIONS, BELOW_HALF, SHIFTS):
+
+        def never(
+            rates: np.ndarray = loads[name],
+            runs: int = runs,
+            most: float = most,
+            shift: float = shift,
+        ) -> list[Outcome]:
+            rise = np.exp(rng.uniform(np.log(300), np.log(700))) * shifts(rng, shift, runs)
+            swept = sweeps(rng, rates, rise, STALLED[0], most=most)
+            return [("threshold that no load reaches", threshold(swept), np.inf)]
+
+        yield f"{name}, {runs} runs, at most {100 * most:g} % lose, shift {shift:g}", never
 
 
 def loads_of(name: str) -> np.ndarray:
@@ -303,11 +318,21 @@ def shifts(rng: Generator, deviation: float, runs: int) -> np.ndarray:
 
 
 def sweeps(
-    rng: Generator, rates: np.ndarray, truths: np.ndarray, stalled: float, width: float = WIDTH
+    rng: Generator,
+    rates: np.ndarray,
+    truths: np.ndarray,
+    stalled: float,
+    width: float = WIDTH,
+    *,
+    most: float = 1.0,
 ) -> list[Sweep]:
-    """Return a sweep a repetition, whose loss sets in at its truth and stalls at any load."""
-    rise = special.expit(np.log(rates / truths[:, None]) / width)
-    lossy = rng.random(rise.shape) < stalled + (1 - stalled) * rise
+    """Return a sweep a repetition, half of whose trials lose at its truth; stalls at any load.
+
+    Where at most a share below one half lose, the truth is the middle of the rise.
+    """
+    half = special.logit((0.5 - stalled) / (most - stalled)) if most > 0.5 else 0.0
+    rise = special.expit(np.log(rates / truths[:, None]) / width + half)
+    lossy = rng.random(rise.shape) < stalled + (most - stalled) * rise
     return [Sweep(rates, outcome) for outcome in lossy]
 
 
@@ -337,7 +362,8 @@ def occurring(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]
     """Runs of latencies and rates as they occur, whose distribution is none of a book's.
 
     Two regimes of medians, a near and a far one; one run in ten that takes ten times as long;
-    stalls with a heavy tail; a tail that one stall holds in 15 % of runs; goodput below a limit.
+    stalls with a heavy tail; a tail that one stall holds in 15 % of runs; goodput below a limit;
+    readings of a timer in steps.
     """
     small = 0.02
 
@@ -372,6 +398,19 @@ def occurring(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]
             ]
 
         yield f"{name}, {runs} runs", one
+    for level, scatter, runs in product((9.4, 90.0), (0.002, 0.02), (MIN_RUNS_TO_STOP, 16)):
+
+        def in_steps(
+            level: float = level, scatter: float = scatter, runs: int = runs
+        ) -> list[Outcome]:
+            # A timer of 1 us reads what it has reached.
+            first, second = (
+                np.floor(middle * shifts(rng, scatter, runs)) for middle in (1.03 * level, level)
+            )
+            found = relative_difference(first, second, paired=True).estimate
+            return [("ratio of readings in steps", found, 3.0)]
+
+        yield f"{level:g} us, log-sd {scatter:g}, {runs} runs", in_steps
 
 
 def tails(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]:

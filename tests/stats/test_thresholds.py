@@ -226,3 +226,31 @@ def test_the_ratio_of_two_brackets(of_a, repetitions):
     assert found.ratio.decides
     assert found.ratio.low <= of_a / of_b <= found.ratio.high
     assert found.difference.low <= of_a - of_b <= found.difference.high
+
+
+def test_no_value_is_given_where_half_of_the_trials_lose_at_no_load():
+    rng = np.random.default_rng(1)
+    rates = np.linspace(350, 600, 11)
+    chance = np.where(rates < 450, 0.05, 0.4)
+    found = [
+        threshold([Sweep(rates, rng.random(rates.size) < chance) for _ in range(6)])
+        for _ in range(40)
+    ]
+    assert sum(math.isfinite(one.value) for one in found) <= 2
+    assert sum(math.isfinite(one.high) for one in found) <= 2
+
+
+@pytest.mark.parametrize("stalled", [0.0, 0.15, 0.3])
+def test_a_threshold_is_where_half_of_the_trials_lose(stalled):
+    rng = np.random.default_rng(0)
+    rates = np.geomspace(100, 200, 25)
+
+    def chance(rate):
+        return stalled + (1 - stalled) / (1 + np.exp(-np.log(rate / 140) / 0.03))
+
+    found = [
+        threshold([Sweep(rates, rng.random(rates.size) < chance(rates)) for _ in range(10)]).value
+        for _ in range(20)
+    ]
+    # At 140, the middle of the rise, it is 0.575 and 0.65 with stalls.
+    assert chance(np.mean(found)) == pytest.approx(0.5, abs=0.04)

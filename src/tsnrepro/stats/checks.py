@@ -48,3 +48,16 @@ def check_probability(number: float, name: str) -> None:
 def is_constant(array: NDArray[np.float64]) -> bool:
     """Return whether all values are equal up to floating-point rounding."""
     return bool(np.ptp(array) <= max(ROUNDING * np.max(np.abs(array)), _UNDERFLOW))
+
+
+def half_step(*groups: NDArray[np.float64]) -> float:
+    """Return half of the smallest step between readings, of which some are equal; else 0.
+
+    Readings of a quantity without steps are never equal; of those that all are, the step is
+    unknown.
+    """
+    readings = np.concatenate(groups)
+    distinct = np.unique(readings)
+    steps = np.diff(distinct)
+    steps = steps[steps > ROUNDING * np.max(np.abs(distinct))]
+    return float(steps.min()) / 2 if steps.size and distinct.size < readings.size else 0.0

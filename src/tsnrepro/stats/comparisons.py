@@ -17,12 +17,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from tsnrepro.stats.checks import ROUNDING, check_probability, finite_values, is_constant
+from tsnrepro.stats.checks import (
+    ROUNDING,
+    check_probability,
+    finite_values,
+    half_step,
+    is_constant,
+)
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate, Limits, without_interval
 from tsnrepro.stats.replication import median_over_runs, with_range
 
 TOO_FEW = f"fewer than {MIN_RUNS} values in a group"
 NO_SPREAD = "no spread in either group"
+NOT_POSITIVE = "a value is not positive"
 
 
 @dataclass(frozen=True)
@@ -146,7 +153,8 @@ def relative_difference(
     """Estimate a / b - 1 in percent from the difference of mean logarithms.
 
     The ratio is that of geometric means (of medians, if runs are lognormal), and its interval is
-    transformed back by the exponential: it is never below -100 %.
+    transformed back by the exponential: it is never below -100 %. Readings that repeat show the
+    step of what read them, and limits and p value are those of readings half a step off.
 
     Parameters
     ----------
@@ -169,15 +177,26 @@ def relative_difference(
         if values.mean() <= 0:
             raise ValueError(f"a relative difference needs a positive mean of {name}")
     n = first.size + second.size
-    if min(first.min(), second.min()) <= 0:
+    half = half_step(first, second)
+    if min(first.min(), second.min()) <= half:
         percent = 100 * (first.mean() / second.mean() - 1)
-        why = "a value is not positive"
+        why = "a value is not above half a step of the readings" if half else NOT_POSITIVE
         return Comparison(without_interval(float(percent), why, n, "%", level), math.nan)
-    logs = difference_of_means(np.log(first), np.log(second), level, paired=paired)
-    found = logs.estimate
-    method = f"{found.method} of logarithms" if found.decides else found.method
+    middle, lower, upper = (
+        difference_of_means(np.log(first + off), np.log(second - off), level, paired=paired)
+        for off in (0.0, -half, half)
+    )
+    found = replace(middle.estimate, low=lower.estimate.low, high=upper.estimate.high)
+    p_value = middle.p_value
+    if found.decides:
+        found = replace(found, method=f"{found.method} of logarithms")
+    if found.decides and half:
+        method = f"{Limits.BOUND}: {found.method}, half a step of the readings off"
+        found = replace(found, method=method, limits=Limits.BOUND)
+        nearest = lower if found.value > 0 else upper
+        p_value = nearest.p_value if nearest.estimate.value * found.value > 0 else 1.0
     percent = {name: 100 * math.expm1(getattr(found, name)) for name in ("value", "low", "high")}
-    return Comparison(replace(found, **percent, method=method, unit="%"), logs.p_value)
+    return Comparison(replace(found, **percent, unit="%"), p_value)
 
 
 def signed_rank(

@@ -9,8 +9,9 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tsnrepro.stats.comparisons import lacks_spread, relative_difference, t_test
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate
+from tsnrepro.stats.checks import half_step
+from tsnrepro.stats.comparisons import relative_difference, t_test
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 
 
 class Verdict(StrEnum):
@@ -31,7 +32,7 @@ class Equivalence:
         See :func:`equivalence`.
     p_value
         The larger p value of the two one-sided tests; small means equivalent. nan if a group has
-        fewer than three values.
+        fewer than three values, or neither has any spread.
     difference
         a / b - 1 in percent with its two-sided interval.
     p_difference
@@ -64,8 +65,9 @@ def equivalence(
     - cannot tell, otherwise: also for a significant difference (see `p_difference`) that is shown
       to be neither smaller nor larger than the margin, and for groups of fewer than three values.
 
-    Equivalence and difference exclude each other. Without spread in either group the verdict is
-    that of the difference itself, up to the resolution of the readings.
+    Equivalence and difference exclude each other. Readings that repeat are tested half a step off,
+    as by :func:`tsnrepro.stats.comparisons.relative_difference`; without spread in either group
+    they show the step and not the scatter, and cannot tell.
 
     Parameters
     ----------
@@ -85,16 +87,16 @@ def equivalence(
     comparison = relative_difference(a, b, level, paired=paired)
     difference, p_difference = comparison.estimate, comparison.p_value
     low, high = (math.log1p(sign * margin_percent / 100) for sign in (-1, 1))
-    readings = [np.asarray(group, float) for group in (a, b)]
-    if min(group.size for group in readings) < MIN_RUNS or min(map(np.min, readings)) <= 0:
+    if not difference.decides:
         return Equivalence(Verdict.CANNOT_TELL, math.nan, difference, p_difference)
-    first, second = (np.log(group) for group in readings)
-    if lacks_spread(first, second, paired=paired):
-        inside = abs(difference.value) < margin_percent
-        verdict = Verdict.EQUIVALENT if inside else Verdict.DIFFERENT
-        return Equivalence(verdict, 0.0 if inside else 1.0, difference, p_difference)
-    above = t_test(first - low, second, paired=paired, alternative="greater")
-    below = t_test(first - high, second, paired=paired, alternative="less")
+    first, second = (np.asarray(group, float) for group in (a, b))
+    half = half_step(first, second)
+    above = t_test(
+        np.log(first - half) - low, np.log(second + half), paired=paired, alternative="greater"
+    )
+    below = t_test(
+        np.log(first + half) - high, np.log(second - half), paired=paired, alternative="less"
+    )
     p_value = max(float(above.pvalue), float(below.pvalue))
     if p_value < 1 - level:
         verdict = Verdict.EQUIVALENT

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import takewhile
+from itertools import product, takewhile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,10 +25,12 @@ Floats = NDArray[np.float64]
 # Values of the nuisance parameters, with equal weights. Lengths are shares of the sweep's
 # logarithmic span, so that a sweep of one percent is resolved like one of a decade.
 _STALLED = (0.002, 0.07, 0.2, 0.4)  # probability of loss below the threshold
-_LEVELS_OFF = (0.998, 0.85, 0.6)  # probability of loss far above it
+# Probability of loss far above it. With the last one half of the trials lose at no load.
+_LEVELS_OFF = (0.998, 0.85, 0.6, 0.35)
 _WIDTH = (0.01, 0.05)  # of the rise in one repetition
 _SHIFT = np.geomspace(0.005, 1.0, 9)  # standard deviation of thresholds between repetitions
 _LEAST_RISE = 0.2
+_HALF = 0.5  # probability of loss at the threshold
 _MARGIN, _POINTS = 0.5, 160
 # Share of the nominal tails: with the nominal ones limits of 95 % cover in 93 %.
 _TAILS = 0.7
@@ -103,21 +105,22 @@ def threshold(
     unit: str = "Mb/s",
     ceiling: float = math.inf,
 ) -> Estimate:
-    """Estimate the rate at which the loss of a typical repetition begins.
+    """Estimate the rate at which half of the trials of a typical repetition lose.
 
     In each repetition the probability that a trial loses rises with the logarithm of the rate along
-    a logistic curve, from a lower asymptote (stalls at any load) to an upper one; its middle is
-    that repetition's threshold. Thresholds of repetitions are lognormal. Their median is estimated
-    by its posterior, with the flat weights at the top of this module, summed over a grid: value and
-    limits are its quantiles. ``benchmarks/intervals.py`` simulates that they cover, which neither
-    likelihood ratios nor bootstraps do with three repetitions.
+    a logistic curve, from a lower asymptote (stalls at any load) to an upper one; the rate at which
+    it is one half is that repetition's threshold. An upper asymptote below one half is among the
+    possible ones: the threshold is then above all loads. Thresholds of repetitions are lognormal.
+    Their median is estimated by its posterior, with the flat weights at the top of this module,
+    summed over a grid: value and limits are its quantiles. ``benchmarks/intervals.py`` simulates
+    that they cover, which neither likelihood ratios nor bootstraps do with three repetitions.
 
     With fewer than five repetitions, fewer than three loads between the limits, or loads more than
     10 % apart, limits hold more often than `level`. They are then a bracket of loads that were
-    tried. There is no extrapolation: outside the rates that were tried the value is nan, the limit
-    infinite (or the ceiling), and the method states the side. If no trial lost anything, k
-    repetitions without loss up to their highest rate refute a lower median at 1 - 2^-k; fewer than
-    six give a range at 95 %.
+    tried. There is no extrapolation: a limit outside the rates that were tried is infinite (or the
+    ceiling), the value beside it is nan, and the method states the side. If no trial lost anything,
+    k repetitions without loss up to their highest rate refute a lower median at 1 - 2^-k; fewer
+    than six give a range at 95 %.
 
     Parameters
     ----------
@@ -140,7 +143,8 @@ def threshold(
     ValueError
         There is no sweep.
     """
-    return replace(_typical(sweeps, level).threshold, unit=unit).at_most(ceiling)
+    found = _without_value_if_open(_typical(sweeps, level).threshold)
+    return replace(found, unit=unit).at_most(ceiling)
 
 
 @dataclass(frozen=True)
@@ -192,10 +196,9 @@ def compare_thresholds(
     span_a, span_b = _span(a), _span(b)
     possible = span_a[0] / span_b[1], span_a[1] / span_b[0]
     ratio = _within(grid, weights, possible, pairs, level)
-    if ratio.limits is Limits.INTERVAL:
-        # Common shifts are allowed for as if they were independent: in simulations these limits
-        # hold in up to all data sets.
-        ratio = replace(ratio, method=f"{Limits.BOUND}: {ratio.method}", limits=Limits.BOUND)
+    # Common shifts are allowed for as if they were independent: in simulations these limits hold in
+    # up to all data sets.
+    ratio = _as_bound(ratio)
     if ratio.decides and Limits.BRACKET in (of_a.limits, of_b.limits):
         method = f"{Limits.BRACKET}: {_NARROWEST}; {ratio.method}"
         # The position of a threshold between its loads is unknown, and so is that of their ratio.
@@ -225,7 +228,24 @@ def compare_thresholds(
         difference = replace(
             difference, low=min(difference.low, low), high=max(difference.high, high)
         )
-    return ThresholdComparison(ratio, difference)
+    return ThresholdComparison(_without_value_if_open(ratio), _without_value_if_open(difference))
+
+
+def _without_value_if_open(found: Estimate) -> Estimate:
+    """Return an estimate whose limits do not enclose it as a bound, or as nothing."""
+    if not found.decides or (math.isfinite(found.low) and math.isfinite(found.high)):
+        return found
+    if found.low in (-math.inf, 0.0) and math.isinf(found.high):
+        why = "both limits beyond the loads tried"
+        return without_interval(math.nan, why, found.n, found.unit, found.level)
+    return replace(_as_bound(found), value=math.nan)
+
+
+def _as_bound(found: Estimate) -> Estimate:
+    """Return an interval as limits that hold at least as often; others unchanged."""
+    if found.limits is not Limits.INTERVAL:
+        return found
+    return replace(found, method=f"{Limits.BOUND}: {found.method}", limits=Limits.BOUND)
 
 
 def _partners(a: Sequence[Sweep], b: Sequence[Sweep]) -> int:
@@ -368,7 +388,9 @@ def _span(sweeps: Sequence[Sweep]) -> tuple[float, float]:
 def _posterior(a: Sequence[Sweep], b: Sequence[Sweep] = ()) -> tuple[Floats, Floats]:
     """Return log thresholds (of two: log ratios), and their posterior probabilities.
 
-    The thresholds of single repetitions are summed out for every curve and every shift.
+    The thresholds of single repetitions are summed out for every curve and every shift. Curves on
+    which half of the trials lose at no load count for a threshold at the end of the grid, those of
+    two for a ratio at either end.
     """
     low, high = (math.log(rate) for rate in _span([*a, *b]))
     span = high - low
@@ -389,7 +411,12 @@ def _posterior(a: Sequence[Sweep], b: Sequence[Sweep] = ()) -> tuple[Floats, Flo
         for law in kernel
     ]
     logs = np.stack(each)
-    weights = np.exp(logs - logs.max()).sum(axis=(0, 1))
+    by_curve = np.exp(logs - logs.max()).sum(axis=0)
+    reached = np.array([level > _HALF for _, _, level in _curve_shapes()])
+    weights = by_curve[reached].sum(axis=0)
+    never = by_curve[~reached].sum()
+    weights[-1] += never / 2 if b else never
+    weights[0] += never / 2 if b else 0.0
     return grid, weights / weights.sum()
 
 
@@ -411,15 +438,23 @@ def _likelihood(sweeps: Sequence[Sweep], grid: Floats, span: float) -> Floats:
 def _curves(rates: bytes, first: float, last: float, span: float) -> tuple[Floats, Floats]:
     """Return log probabilities of loss and of no loss, shape (curves, rates, thresholds)."""
     distance = np.log(np.frombuffer(rates))[:, None] - np.linspace(first, last, _POINTS)
-    chances = [
-        stalled + (level - stalled) * rise
-        for rise in (special.expit(distance / (width * span)) for width in _WIDTH)
-        for stalled in _STALLED
-        for level in _LEVELS_OFF
-        if level - stalled > _LEAST_RISE
-    ]
+    chances = []
+    for width, stalled, level in _curve_shapes():
+        # Where the rise is as high as the threshold asks for, seen from the middle of the rise.
+        half = special.logit((_HALF - stalled) / (level - stalled)) if level > _HALF else 0.0
+        rise = special.expit(distance / (width * span) + half)
+        chances.append(stalled + (level - stalled) * rise)
     chance = np.stack(chances)
     return np.log(chance), np.log1p(-chance)
+
+
+def _curve_shapes() -> list[tuple[float, float, float]]:
+    """Return width, lower and upper asymptote of each curve."""
+    return [
+        (width, stalled, level)
+        for width, stalled, level in product(_WIDTH, _STALLED, _LEVELS_OFF)
+        if level - stalled > _LEAST_RISE
+    ]
 
 
 @lru_cache(maxsize=8)

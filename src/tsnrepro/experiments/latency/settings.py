@@ -50,7 +50,7 @@ EXPERIMENT = Experiment(
     keys=(
         "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.{control,frer}.us",
         "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.difference.{us,percent}",
-        "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.verdict",
+        "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.{p,verdict}",
         "latency.p50.equivalence.{verdict,margin.percent}",
         "latency.observations.{control,frer}.count",
         "latency.precision.resolution.us",

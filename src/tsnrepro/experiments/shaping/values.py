@@ -253,7 +253,7 @@ def _percent_of(results: Results, run: Run, table: pd.DataFrame) -> None:
         key = _at(row["part"], row["mode"], row["load"], row["statistic"])
         names = _trials_of(run, row)
         results.estimate(f"{key}.difference.percent", _percent(row), 1, names)
-        _verdict(results, f"{key}.verdict", row, names, "the part")
+        _verdict(results, key, row, names, "the part")
 
 
 def _against(results: Results, run: Run, table: pd.DataFrame) -> None:
@@ -262,15 +262,16 @@ def _against(results: Results, run: Run, table: pd.DataFrame) -> None:
         key, names = _at(row["part"], pair, row["load"], row["statistic"]), _trials_of(run, row)
         _time(results, f"{key}.difference.us", _difference(row), names)
         results.estimate(f"{key}.ratio", _ratio(row), 3, names)
-        _verdict(results, f"{key}.verdict", row, names, f"{pair.replace('_', ' ')}, all parts")
+        _verdict(results, key, row, names, f"{pair.replace('_', ' ')}, all parts")
 
 
 def _verdict(results: Results, key: str, row: dict, names: Iterable[str], family: str) -> None:
-    if pd.isna(row["verdict"]):
-        results.value(key, None, names, method=row["method"])
-        return
-    method = f"Holm over {family} at {modes.SIGNIFICANCE:g}"
-    results.value(key, row["verdict"], names, method=method)
+    verdict, method = row["verdict"], f"Holm over {family} at {modes.SIGNIFICANCE:g}"
+    if pd.isna(verdict):
+        verdict, method = None, row["method"]
+    results.value(f"{key}.verdict", verdict, names, method=method)
+    p_adjusted = None if pd.isna(row["p_adjusted"]) else row["p_adjusted"]
+    results.value(f"{key}.p", p_adjusted, names, digits=3, method=method)
 
 
 def _alike(results: Results, run: Run, row: dict) -> None:
