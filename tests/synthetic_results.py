@@ -259,6 +259,7 @@ def latency(verdict="cannot tell", known=True):
             estimate(key, 3.1, 4.4, known=known, unit="%", digits=1, run="latency", names=both)
         )
         items.append(entry(f"latency.{name}.verdict", verdict, names=both, **kind))
+        items.append(entry(f"latency.{name}.p", 0.21, digits=3, names=both, **kind))
     return items
 
 
