@@ -104,7 +104,7 @@ BY_FACTOR = re.compile(
     r"|mausezahn\.frame_\d+\.(control|frer)\.(achieved_frame_mbps|efficiency_percent)"
     r"|loss\.phase_[1-4]\.(rate_5[36][05]\.frer\.(percent|delivered_mbps)|collapse\.frer\.mbps"
     r"|duration_s|(highest_clean|threshold)\.frer\.mbps)"
-    r"|loss\.bottleneck\.(network|line_limit)\.ratio"
+    r"|loss\.bottleneck\.(network|line_limit)\.ratio|loss\.limit\.end_to_end\.(ratio|difference\.mbps)"
     r"|shaping\.medium"
     r"|shaping\.(short_cycle|long_cycle)\.schedule\.(cycle|window|full_frame_window)\.us"
     r"|shaping\.bridge\.(tas|cbs)\.idle\.alike\.verdict"
@@ -291,7 +291,9 @@ def test_a_claim_that_rests_on_an_unknown_check_is_an_error():
     ],
 )
 def test_a_comparison_needs_an_interval_on_one_side(value, low, high, expected):
-    judgement = verdict("udp-threshold-higher", result("loss.threshold.ratio", value, low, high))
+    judgement = verdict(
+        "udp-threshold-higher", result("loss.limit.end_to_end.ratio", value, low, high)
+    )
     assert judgement.verdict is expected
     assert judgement.evidence[0].value == value
 
@@ -310,10 +312,10 @@ def test_an_interval_is_shown_with_its_number():
 
 def test_a_missing_or_empty_result_tells_nothing():
     missing = verdict("udp-threshold-higher")
-    empty = verdict("udp-threshold-higher", result("loss.threshold.ratio", None))
+    empty = verdict("udp-threshold-higher", result("loss.limit.end_to_end.ratio", None))
     assert (missing.verdict, empty.verdict) == (Verdict.CANNOT_TELL, Verdict.CANNOT_TELL)
-    assert missing.reason == "not measured here: loss.threshold.ratio"
-    assert empty.reason == "loss.threshold.ratio has no value here: method"
+    assert missing.reason == "not measured here: loss.limit.end_to_end.ratio"
+    assert empty.reason == "loss.limit.end_to_end.ratio has no value here: method"
     assert missing.numbers == missing.reason
 
 
@@ -359,7 +361,7 @@ def test_the_place_of_loss_decides_the_cause(switches, socket, expected):
     [(1.1, None, Verdict.SUPPORTED), (None, 0.9, Verdict.CONTRADICTED)],
 )
 def test_an_interval_may_be_open_on_one_side(low, high, expected):
-    measured = result("loss.threshold.ratio", low or high, low, high)
+    measured = result("loss.limit.end_to_end.ratio", low or high, low, high)
     assert verdict("udp-threshold-higher", measured).verdict is expected
 
 
@@ -368,10 +370,10 @@ def test_an_interval_may_be_open_on_one_side(low, high, expected):
 def test_no_verdict_rests_on_a_range_of_what_was_seen(value, ends):
     if value and ends[1] == 0.9:
         value = 0.8
-    interval = verdict("udp-threshold-higher", result("loss.threshold.ratio", value, *ends))
+    interval = verdict("udp-threshold-higher", result("loss.limit.end_to_end.ratio", value, *ends))
     assert interval.verdict in (Verdict.SUPPORTED, Verdict.CONTRADICTED)
     words = "range over 2 runs, no interval: fewer than 3 runs"
-    seen = result("loss.threshold.ratio", value, *ends, method=words)
+    seen = result("loss.limit.end_to_end.ratio", value, *ends, method=words)
     judgement = verdict("udp-threshold-higher", seen)
     assert judgement.verdict is Verdict.CANNOT_TELL
     # The range is shown as what it is.
@@ -390,7 +392,7 @@ def test_a_range_in_a_sum_or_a_ratio_decides_nothing_either():
 
 
 def test_a_line_of_another_rate_says_nothing_of_rates():
-    ratio = result("loss.threshold.ratio", 0.9, 0.8, 0.95)
+    ratio = result("loss.limit.end_to_end.ratio", 0.9, 0.8, 0.95)
     judgement = verdict("udp-threshold-higher", ratio, link_rate_mbps=100.0)
     assert judgement.verdict is Verdict.CANNOT_TELL
     assert "a line of 100 Mb/s" in judgement.reason
@@ -546,7 +548,7 @@ def distances(**by_quantile):
         ("udp-latency-p99", {"latency.p99.difference.percent": (-0.6, -1.0, -0.2)}, "supported"),
         ("udp-latency-p99", {"latency.p99.difference.percent": (-20.0, -25.0, -15.0)},
          "contradicted"),
-        ("ffo-udp-overhead", {"loss.threshold.ratio": (0.2, 0.1, 0.3)}, "contradicted"),
+        ("ffo-udp-overhead", {"loss.limit.end_to_end.ratio": (0.2, 0.1, 0.3)}, "contradicted"),
         ("ffo-tcp-overhead", {"tcp.difference.percent": (-20.0, -21.0, -19.0)}, "contradicted"),
         ("ffo-tag-share", {"rfc2544.throughput.zero_loss.frame_1518.difference.payload_mbps":
                            (-400.0, -410.0, -390.0)}, "contradicted"),
@@ -704,7 +706,7 @@ def test_a_file_that_holds_no_verdicts_is_refused(tmp_path, content):
 
 
 def test_results_as_they_lie_on_disk_decide_claims(tmp_path):
-    folder = write_run(tmp_path, "loss", [result("loss.threshold.ratio", 0.98, 0.95, 0.99)])
+    folder = write_run(tmp_path, "loss", [result("loss.limit.end_to_end.ratio", 0.98, 0.95, 0.99)])
     audit = run_audit({"loss": folder})
     verdicts = {j.claim.id: j.verdict for j in audit.judgements}
     assert verdicts["udp-threshold-higher"] is Verdict.CONTRADICTED
