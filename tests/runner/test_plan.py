@@ -152,6 +152,18 @@ def test_tcp_over_links_that_hosts_fill_comes_last():
     assert {item.trial.name(1) for item in without} == names
 
 
+def test_numbers_of_paths_are_brought_up_in_every_block():
+    section = campaign("quick").loss
+    planned = loss.plan(section, 1, "emulated")
+    own = [item for item in planned if "paths" in item.testbed]
+    brought_up = [
+        (item.trial.repetition, item.testbed["paths"])
+        for before, item in zip([None, *own], own, strict=False)
+        if before is None or before.testbed != item.testbed
+    ]
+    assert brought_up == [(block, paths) for block in (1, 2, 3) for paths in (2, 3)]
+
+
 def test_repetitions_take_the_ports_of_mausezahn_in_turn_and_the_usual_one_is_no_factor():
     settings = campaign("documents").mausezahn
 

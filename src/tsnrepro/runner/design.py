@@ -147,8 +147,16 @@ def grouped_by_testbed(planned: Iterable[Planned]) -> list[Planned]:
 
     Bringing up another testbed takes seconds, longer than a short trial. Trials on the testbed as
     it is configured come first; within a testbed blocks, and trials of a block, keep their order.
+    Numbers of paths are compared with each other, so each block of them brings up all of them:
+    what one bring-up does to its trials is then scatter, and no difference of paths.
     """
-    return in_order_of(planned, lambda item: (bool(item.testbed), canonical_json(item.testbed)))
+
+    def place(item: Planned) -> tuple[bool, str, int, str]:
+        others = {name: value for name, value in item.testbed.items() if name != "paths"}
+        block = item.trial.repetition if "paths" in item.testbed else 0
+        return bool(item.testbed), canonical_json(others), block, canonical_json(item.testbed)
+
+    return in_order_of(planned, place)
 
 
 def nominal_seconds(kind: str, sending_s: float, set_up_s: float) -> float:
