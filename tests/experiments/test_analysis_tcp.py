@@ -51,6 +51,22 @@ def test_a_wide_spread_cannot_tell():
     assert verdict((900.0, 300.0), (880.0, -300.0)) == "cannot tell"
 
 
+def test_a_lost_repetition_leaves_the_others_in_pairs():
+    # Repetitions drift by a fifth, and FRER's are two percent below control's in each.
+    table = trials((900.0, 90.0), (882.0, 88.0))
+    more = table.assign(
+        repetition=table["repetition"] + 3,
+        trial=table["trial"] + "b",
+        goodput_mbps=table["goodput_mbps"] * 1.003,
+    )
+    both = TCP.validate(pd.concat([table, more], ignore_index=True))
+    lacking = both[~((both["configuration"] == "frer") & (both["repetition"] == 6))]
+    for rows in (both, lacking):
+        found = tcp.analyse(rows, 1000).of("tcp.difference.percent")
+        assert "by repetition" in found.method
+        assert (found.low, found.high) == pytest.approx((-2.0, -2.0), abs=0.1)
+
+
 def test_durations_are_named_in_order():
     found = tcp.analyse(trials((941.4, 0.1), (937.8, 0.1)), 1000)
     assert [found.of(f"tcp.duration.{n}.s").value for n in tcp.DURATIONS] == [1, 2, 3]

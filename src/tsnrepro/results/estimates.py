@@ -13,7 +13,13 @@ import pandas as pd
 from tsnrepro.records.tables import repetitions
 from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import Comparison, median_difference, relative_difference
-from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate, Limits, without_interval
+from tsnrepro.stats.estimate import (
+    DEFAULT_LEVEL,
+    MIN_RUNS,
+    Estimate,
+    Limits,
+    without_interval,
+)
 from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
 from tsnrepro.stats.replication import median_over_runs, range_over_runs
 
@@ -130,8 +136,15 @@ def relative(a: pd.DataFrame, b: pd.DataFrame, column: str) -> Comparison:
 
 
 def in_pairs(a: pd.DataFrame, b: pd.DataFrame, column: str) -> tuple[pd.Series, pd.Series, bool]:
-    """Return both groups' values by repetition, and whether these are the same repetitions."""
+    """Return both groups' values by repetition, and whether these are the same repetitions.
+
+    Of groups with several repetitions in common these are what is compared: a trial that failed
+    takes its own repetition out, and no other.
+    """
     first, second = by_repetition(a, column), by_repetition(b, column)
+    common = first.index.intersection(second.index)
+    if len(common) >= MIN_RUNS:
+        return first[common], second[common], True
     return first, second, len(first) > 0 and first.index.equals(second.index)
 
 

@@ -186,10 +186,10 @@ def relative_difference(
         difference_of_means(np.log(first + off), np.log(second - off), level, paired=paired)
         for off in (0.0, -half, half)
     )
-    found = replace(middle.estimate, low=lower.estimate.low, high=upper.estimate.high)
-    p_value = middle.p_value
+    found, p_value = middle.estimate, middle.p_value
     if found.decides:
-        found = replace(found, method=f"{found.method} of logarithms")
+        ends = {"low": lower.estimate.low, "high": upper.estimate.high}
+        found = replace(found, **ends, method=f"{found.method} of logarithms")
     if found.decides and half:
         method = f"{Limits.BOUND}: {found.method}, half a step of the readings off"
         found = replace(found, method=method, limits=Limits.BOUND)

@@ -15,6 +15,7 @@ import pandas as pd
 from tsnrepro.experiments.shaping.analysis import IDLE, Run, not_located
 from tsnrepro.experiments.shaping.media import check_same_medium
 from tsnrepro.experiments.shaping.settings import LAUNCHED, Kind, Mode, ShapingPart
+from tsnrepro.results.estimates import in_pairs
 from tsnrepro.stats.comparisons import (
     holm,
     median_difference,
@@ -22,7 +23,7 @@ from tsnrepro.stats.comparisons import (
     signed_rank,
 )
 from tsnrepro.stats.equivalence import equivalence
-from tsnrepro.stats.estimate import MIN_RUNS, Estimate, Limits
+from tsnrepro.stats.estimate import Estimate, Limits
 
 COMPARED = ("mean", "p50", "p99", "p99_9")
 HELD_AGAINST: tuple[tuple[Mode, Mode, Kind, tuple[str, ...]], ...] = (
@@ -85,7 +86,7 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
         if why := not_located(sides[0], statistic) or not_located(sides[1], statistic):
             yield _identity(pair, statistic) | _nothing(why, len(sides[0])) | {"note": note}
             continue
-        first, second, paired = _values(sides[0], sides[1], f"{statistic}_us")
+        first, second, paired = in_pairs(sides[0], sides[1], f"{statistic}_us")
         if not len(first) or not len(second) or min(first.min(), second.min()) <= 0:
             continue
         difference, ratio, p_value = _difference_and_ratio(first, second, paired=paired)
@@ -108,7 +109,7 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
 
 
 def _difference_and_ratio(
-    first: np.ndarray, second: np.ndarray, *, paired: bool
+    first: pd.Series, second: pd.Series, *, paired: bool
 ) -> tuple[Estimate, Estimate, float]:
     """Return the difference in microseconds, the ratio, and the p value of no difference.
 
@@ -147,21 +148,6 @@ def _nothing(why: str, runs: int) -> dict:
 
 def _medium(group: pd.DataFrame) -> str | None:
     return " and ".join(sorted(set(group["medium"]))) or None
-
-
-def _values(
-    one: pd.DataFrame, other: pd.DataFrame, column: str
-) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return a column of both sides by repetition, and whether they pair up.
-
-    Of sides with several repetitions in common those are what is compared.
-    """
-    first, second = (rows.set_index("repetition")[column].dropna() for rows in (one, other))
-    common = first.index.intersection(second.index)
-    paired = len(common) >= MIN_RUNS or list(first.index) == list(second.index)
-    if paired:
-        first, second = first[common], second[common]
-    return first.to_numpy(float), second.to_numpy(float), paired
 
 
 # --- what is compared -------------------------------------------------------------------------
@@ -226,7 +212,7 @@ def idle_alike(run: Run, part: ShapingPart) -> pd.DataFrame:
         other = run.rows(part.name, reference, IDLE)
         if load != IDLE or other.empty or mode in (reference, "direct", *LAUNCHED):
             continue
-        first, second, paired = _values(run.rows(part.name, mode, IDLE), other, "mean_us")
+        first, second, paired = in_pairs(run.rows(part.name, mode, IDLE), other, "mean_us")
         if not len(first) or not len(second) or min(first.min(), second.min()) <= 0:
             continue
         found = equivalence(first, second, ALIKE_MARGIN_PERCENT, paired=paired)
