@@ -31,7 +31,7 @@ from tsnrepro.config.files import campaign
 from tsnrepro.experiments.latency.stopping import ratio_of_medians
 from tsnrepro.experiments.loss.settings import LossPart
 from tsnrepro.stats.comparisons import median_difference, relative_difference, signed_rank
-from tsnrepro.stats.estimate import MIN_RUNS_TO_STOP, Estimate, Limits
+from tsnrepro.stats.estimate import LEVEL_OF_EACH_LOOK, MIN_RUNS_TO_STOP, Estimate, Limits
 from tsnrepro.stats.losses import (
     difference_of_losses,
     difference_of_shares,
@@ -276,11 +276,17 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
         def medians(scatter: float = scatter) -> list[Outcome]:
             ratio = np.exp(rng.uniform(-0.1, 0.1))
             control, frer = 20 * np.exp(rng.normal(0, scatter / 2**0.5, (2, most_medians)))
+            frer *= ratio
             for runs in range(MIN_RUNS_TO_STOP, most_medians + 1):
-                found = ratio_of_medians(ratio * frer[:runs], control[:runs])
+                found = ratio_of_medians(frer[:runs], control[:runs])
                 if found.is_precise_to(within):
                     break
-            return [("ratio of medians, stopped", found, ratio)]
+            apart = median_difference(frer[:runs], control[:runs], LEVEL_OF_EACH_LOOK, paired=True)
+            gap = 20 * (ratio - 1) * np.exp(scatter**2 / 4)
+            return [
+                ("ratio of medians, stopped", found, ratio),
+                ("median difference, stopped", apart, gap),
+            ]
 
         yield f"medians that scatter by {scatter:g}", medians
     parts = [narrow_part(name) for name in NARROW]

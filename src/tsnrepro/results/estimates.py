@@ -6,6 +6,7 @@ the repetition: trials of one repetition share its hour, so of several their mea
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -101,9 +102,11 @@ def loss(trials: pd.DataFrame, column: str) -> Estimate:
     return loss_over_runs(runs, runs_are="trials" if single else "repetitions")
 
 
-def difference(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
+def difference(
+    a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str, level: float = DEFAULT_LEVEL
+) -> Estimate:
     """Return the median difference of two groups over repetitions, as ``median_difference``."""
-    return _difference(median_difference, a, b, column, unit)
+    return _difference(partial(median_difference, level=level), a, b, column, unit)
 
 
 def difference_of_loss(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
@@ -125,14 +128,16 @@ def _difference(
     return estimated(first, second, unit=unit, paired=paired)
 
 
-def relative(a: pd.DataFrame, b: pd.DataFrame, column: str) -> Comparison:
+def relative(
+    a: pd.DataFrame, b: pd.DataFrame, column: str, level: float = DEFAULT_LEVEL
+) -> Comparison:
     """Return the relative difference of two groups in percent, as ``relative_difference``."""
     first, second, paired = in_pairs(a, b, column)
     if not (len(first) and len(second)):
         return Comparison(unknown("%"), math.nan)
     if min(first.mean(), second.mean()) <= 0:
         return Comparison(unknown("%", "a configuration has nothing but zeros"), math.nan)
-    return relative_difference(first, second, paired=paired)
+    return relative_difference(first, second, level, paired=paired)
 
 
 def in_pairs(a: pd.DataFrame, b: pd.DataFrame, column: str) -> tuple[pd.Series, pd.Series, bool]:

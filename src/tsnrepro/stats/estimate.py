@@ -12,6 +12,10 @@ MIN_RUNS = 3
 MIN_RUNS_TO_STOP = 6
 """Fewest runs after which sequential stopping is allowed, shown by the same benchmark."""
 
+LEVEL_OF_EACH_LOOK = 0.965
+"""Level of limits that are looked at after each repetition, so that those after which measuring
+ends hold at 95 %; the same benchmark shows it."""
+
 
 class Limits(StrEnum):
     """Kinds of limits of an estimate, which determine what may be concluded from them."""

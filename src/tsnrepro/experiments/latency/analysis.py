@@ -16,7 +16,7 @@ from tsnrepro.results.estimates import difference, in_pairs, known, mean, relati
 from tsnrepro.results.results import Results
 from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.equivalence import Verdict, equivalence
-from tsnrepro.stats.estimate import Estimate
+from tsnrepro.stats.estimate import DEFAULT_LEVEL, LEVEL_OF_EACH_LOOK, Estimate
 from tsnrepro.stats.long_series import LongSeries, Series
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.tools.sockperf import log_pieces
@@ -26,6 +26,9 @@ TOGETHER = (*QUANTILES.values(), 0.9999)
 """Quantiles that one reading of a long series answers for: also those of ``latency_sizes``."""
 COMPARED = ("mean", "p50", "p90", "p99", "p99_9")
 SIGNIFICANCE = 0.05
+# Repetitions may end once the ratio of medians is known, see stopping.py; limits allow for it,
+# and p values by the same factor.
+_LOOKS = (1 - DEFAULT_LEVEL) / (1 - LEVEL_OF_EACH_LOOK)
 # Chosen before measuring: medians of equal runs on one day differ by several percent.
 MARGIN_PERCENT = 10.0
 # Of all trials together, 128 MiB.
@@ -194,15 +197,17 @@ def _digits_of(microseconds: float) -> int:
 def _compare(
     results: Results, frer: pd.DataFrame, control: pd.DataFrame, trials: pd.DataFrame
 ) -> None:
-    changes = {name: relative(frer, control, f"{name}_us") for name in COMPARED}
+    level = LEVEL_OF_EACH_LOOK
+    changes = {name: relative(frer, control, f"{name}_us", level) for name in COMPARED}
     for name, change in changes.items():
         key = f"latency.{name}.difference.percent"
         results.estimate(key, change.estimate, 1, trials["trial"])
-        shift = difference(frer, control, f"{name}_us", "us")
+        shift = difference(frer, control, f"{name}_us", "us", level)
         results.estimate(f"latency.{name}.difference.us", shift, 2, trials["trial"])
     _equivalent(results, frer, control, trials)
     # A statistic without a p value counts in the family, and takes none of the others with it.
-    adjusted = holm([np.nan_to_num(change.p_value, nan=1.0) for change in changes.values()])
+    p_values = np.nan_to_num([change.p_value for change in changes.values()], nan=1.0)
+    adjusted = holm(np.minimum(1.0, _LOOKS * p_values))
     method = f"relative difference, Holm over {len(COMPARED)} statistics at {SIGNIFICANCE:g}"
     for (name, change), p_value in zip(changes.items(), adjusted, strict=True):
         verdict = "cannot tell"
@@ -220,7 +225,9 @@ def _equivalent(
     verdict = Verdict.CANNOT_TELL
     values, against, paired = in_pairs(frer, control, "p50_us")
     if len(values) and len(against):
-        verdict = equivalence(values, against, MARGIN_PERCENT, paired=paired).verdict
+        verdict = equivalence(
+            values, against, MARGIN_PERCENT, LEVEL_OF_EACH_LOOK, paired=paired
+        ).verdict
     method = "two one-sided t tests on logarithms, by repetition"
     key = "latency.p50.equivalence"
     results.value(f"{key}.verdict", str(verdict), trials["trial"], method=method)

@@ -10,7 +10,7 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.latency.settings import LatencySettings
 from tsnrepro.records.tables import table_of_records
 from tsnrepro.stats.comparisons import relative_difference
-from tsnrepro.stats.estimate import Estimate
+from tsnrepro.stats.estimate import LEVEL_OF_EACH_LOOK, Estimate
 
 
 def is_precise(settings: LatencySettings, _: str, documents: list[dict[str, Any]]) -> bool:
@@ -35,6 +35,6 @@ def is_precise(settings: LatencySettings, _: str, documents: list[dict[str, Any]
 
 def ratio_of_medians(frer: ArrayLike, control: ArrayLike) -> Estimate:
     """Return the ratio of two configurations' medians, each of shape (repetitions,)."""
-    percent = relative_difference(frer, control, paired=True).estimate
+    percent = relative_difference(frer, control, LEVEL_OF_EACH_LOOK, paired=True).estimate
     ratios = {name: 1 + getattr(percent, name) / 100 for name in ("value", "low", "high")}
     return replace(percent, **ratios, n=np.size(frer), unit="")
