@@ -18,6 +18,7 @@ rule paper_inputs:
         provenance="results/papers/{paper}/provenance.tex",
         record="results/papers/{paper}/provenance.json",
         verdicts="results/papers/{paper}/verdicts.tex",
+        assertions="results/papers/{paper}/assertions.json",
         figures=directory("results/papers/{paper}/figures"),
     log:
         "results/papers/{paper}/inputs.log",

@@ -72,6 +72,22 @@ def add_commands(commands: Any) -> None:
     )
     numbering.add_argument("papers", type=Path, nargs="+", metavar="PDF")
 
+    paper = add_command(
+        commands,
+        "paper",
+        None,
+        "check what a paper says against its record",
+        "tsnrepro paper check frer-udp",
+    )
+    check = add_command(
+        paper.add_subparsers(required=True, metavar="COMMAND"),
+        "check",
+        _check,
+        "print each sentence that draws a conclusion, and whether the record carries it",
+        "tsnrepro paper check frer-udp",
+    )
+    check.add_argument("paper", help="its name, or the folder of the built paper")
+
     submission = add_command(
         commands,
         "submission",
@@ -137,6 +153,20 @@ def _check_numbering(arguments: argparse.Namespace) -> None:
             "",
             'A caption names the number: "Table 4.2 of the report", "문서의 표 9A"',
         )
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    from tsnrepro.common.errors import PublishError  # noqa: PLC0415
+    from tsnrepro.papers.assertions import REWRITE, read_assertions  # noqa: PLC0415
+
+    results = Path(arguments.paper)
+    judged = read_assertions(results if results.is_dir() else Path("results/papers") / results)
+    for one in judged:
+        print(one.text)
+    lacking = sum(not one.carried for one in judged)
+    if lacking:
+        what = f"the record does not carry {lacking} of {len(judged)} sentences"
+        raise PublishError(what, results.name, REWRITE)
 
 
 def _submission(arguments: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 
 from tsnrepro.common.errors import PublishError
+from tsnrepro.papers.assertions import one_line
 from tsnrepro.papers.latex_source import (
     Macro,
     after_word,
@@ -247,6 +248,7 @@ class _Expansion:
             "ifknown": (3, lambda key, *texts: self._chosen(self._known(key, "raw"), *texts)),
             "ifbounded": (3, self._bounded),
             "caseval": (2, self._case),
+            "asserted": (2, self._asserted),
             "unlessmodel": (1, self._unless_model),
             "tablerows": (1, self._rows),
             "input": (1, self._included),
@@ -306,6 +308,12 @@ class _Expansion:
             if case == word:
                 return self._expanded(_in_line(text))
         raise PublishError(f"no case for '{word}' of '{key.strip()}'", self._name)
+
+    def _asserted(self, condition: str, sentence: str) -> str:
+        key, text = f"asserted.{one_line(condition)}", self._expanded(sentence)
+        if self._field(key, "raw") == "true":
+            return text
+        return f"\\sout{{{text}}} [{self._field(key, 'print')}]"
 
     def _unless_model(self, text: str) -> str:
         return self._chosen(self._field("testbed.kind", "raw") == "model", "", text)

@@ -8,6 +8,7 @@ so that ``\val{tcp.goodput.frer.mbps}`` prints the number.
 """
 
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,13 @@ from tsnrepro.common.repository import short_commit
 from tsnrepro.config.papers import sources_of
 from tsnrepro.config.registry import MODEL, experiment
 from tsnrepro.papers import loss_tables
+from tsnrepro.papers.assertions import (
+    ASSERTIONS_FILE,
+    Assertion,
+    assertion_fields,
+    assertions,
+    write_assertions,
+)
 from tsnrepro.papers.data_sources import COMMIT, STUDY, DataSource, DataSources
 from tsnrepro.papers.manuscript import UsedNames, check_known, scan, scan_text
 from tsnrepro.papers.provenance import FileOrigin, PrintedFile, Provenance, unit
@@ -49,7 +57,8 @@ def write_paper_inputs(
         with a path of three parts (``table/row/column``).
     output
         Folder for ``values.tex``, ``published.tex``, ``provenance.tex``, ``provenance.json``,
-        ``verdicts.tex``, ``tables/`` and ``figures/``, which is created if necessary.
+        ``assertions.json``, ``verdicts.tex``, ``tables/`` and ``figures/``, which is created if
+        necessary. Sentences that the values do not carry are listed on standard error.
     sources
         The runs with the values and figures that it prints.
     verdicts
@@ -73,6 +82,7 @@ def write_paper_inputs(
         if key not in values and (empty := sources.unmeasured(key)):
             values[key] = empty
     check_known(used.measured, values, "measured value")
+    judged = assertions(manuscript, values)
     cells = _cells(used, document)
     measured = {key: values[key] for key in sorted(used.measured) if not sources.omits(key)}
     provenance = Provenance(
@@ -87,7 +97,7 @@ def write_paper_inputs(
     if verdicts is not None:
         tables["verdicts.tex"] = verdicts.read_text(encoding="utf-8")
     for name, text in {
-        "values.tex": "".join(_value_lines(values.values())),
+        "values.tex": "".join((*_value_lines(values.values()), *_assertion_lines(judged))),
         "published.tex": "".join(_cell_lines(cells)),
         "provenance.tex": provenance.as_tex(),
         "provenance.json": provenance.as_json(),
@@ -96,6 +106,10 @@ def write_paper_inputs(
         path = output / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    write_assertions(judged, output / ASSERTIONS_FILE)
+    for one in judged:
+        if not one.carried:
+            print(f"{manuscript.name}/{one.text}", file=sys.stderr)
 
 
 def _cells(used: UsedNames, document: str) -> dict[str, Cell]:
@@ -234,6 +248,11 @@ def _lines(key: str, fields: dict[str, str]) -> Iterator[str]:
 def _value_lines(values) -> Iterator[str]:
     for item in values:
         yield from _lines(item.key, _value_fields(item))
+
+
+def _assertion_lines(judged: list[Assertion]) -> Iterator[str]:
+    for key, fields in assertion_fields(judged):
+        yield from _lines(key, fields)
 
 
 def _value_fields(item: Result) -> dict[str, str]:

@@ -37,6 +37,10 @@ _RANGE = re.compile(r"\\pubrange\{([^{}]*)\}\{([^{}]*)\}")
 _CELLS = re.compile(r"\\(?P<published>pub)?cells(?:\[\w*\])?\{([^{}]*)\{([^{}]*)\}([^{}]*)\}")
 
 
+# A result in the condition of \asserted.
+_CONDITION = re.compile(r'measured\("([^"]+)"\)')
+
+
 @dataclass
 class UsedNames:
     """The keys and files in a manuscript, each with its places (``file:line``)."""
@@ -77,11 +81,13 @@ def scan_text(text: str, name: str, used: UsedNames | None = None) -> UsedNames:
     """
     text = _RANGE.sub(r"\\pub{\1}\\pub{\2}", without_comments(text))
     used, text = used or UsedNames(), _CELLS.sub(_expanded_cells, text)
+    for match in _CONDITION.finditer(text):
+        used.measured.setdefault(match[1], []).append(_place(name, text, match))
     for match in _COMMAND.finditer(text):
         kind = _KINDS.get(match["command"])
         if kind is None:
             continue
-        place = f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
+        place = _place(name, text, match)
         key = match["key"].strip()
         if "\\" in key or "#" in key:
             raise PublishError(
@@ -91,6 +97,10 @@ def scan_text(text: str, name: str, used: UsedNames | None = None) -> UsedNames:
             )
         getattr(used, kind).setdefault(key, []).append(place)
     return used
+
+
+def _place(name: str, text: str, match: re.Match[str]) -> str:
+    return f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
 
 
 def _expanded_cells(cells: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tsnrepro.common.errors import PublishError
 from tsnrepro.common.temporary import temporary_folder
+from tsnrepro.papers.assertions import check_assertions, read_assertions
 from tsnrepro.papers.expansion import LINK, expand, is_korean, linked
 from tsnrepro.papers.programs import run
 from tsnrepro.papers.tarball import write_tarball
@@ -49,10 +50,12 @@ def write_submission(manuscript: Path, results: Path, target: str, output: Path)
     Raises
     ------
     PublishError
-        The paper is not built, the target is unknown, or the tarball does not compile.
+        The paper is not built, its record does not carry one of its sentences, the target is
+        unknown, or the tarball does not compile.
     """
     if target not in TARGETS:
         raise PublishError(f"unknown target '{target}'", "", f"There are: {', '.join(TARGETS)}")
+    check_assertions(read_assertions(results), manuscript.name)
     files = files_of(manuscript, results, target)
     pdf = compiled(files, manuscript.name)
     output.parent.mkdir(parents=True, exist_ok=True)

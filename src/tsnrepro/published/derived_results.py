@@ -79,12 +79,12 @@ def derive(values: Mapping[str, Result], campaigns: Mapping[str, Path]) -> dict[
     """
     found: dict[str, Result] = {}
     for item in derived_results():
-        found[item.key] = _derived(item, _RecordedValues({**values, **found}, campaigns))
+        found[item.key] = _derived(item, RecordedValues({**values, **found}, campaigns))
     return found
 
 
 @dataclass
-class _RecordedValues:
+class RecordedValues:
     """The scope of an expression, which keeps the results that it used."""
 
     values: Mapping[str, Result]
@@ -92,9 +92,11 @@ class _RecordedValues:
     used: dict[str, Result] = field(default_factory=dict)
 
     def name(self, name: str) -> Operand:
+        """Raise LookupError: a result is named by ``measured``."""
         raise LookupError(f"no name {name!r}: use measured(...)")
 
     def functions(self) -> dict[str, Callable[..., Operand]]:
+        """Return ``measured``."""
         return {"measured": self._measured}
 
     def _measured(self, key: str) -> Operand:
@@ -110,15 +112,18 @@ class _RecordedValues:
 
     @property
     def experiments(self) -> list[str]:
+        """The experiments of the results that were used."""
         runs = {run for result in self.used.values() for run in result.run.split("+") if run}
         return sorted(runs)
 
     def check_campaigns(self) -> None:
+        """Raise MissingResultError where the results used are of several campaigns."""
         if len({self.campaigns[run] for run in self.experiments if run in self.campaigns}) > 1:
             names = ", ".join(self.experiments)
             raise MissingResultError(f"{names} are of different testbeds or campaigns")
 
     def check_links(self) -> None:
+        """Raise MissingResultError where they were measured over links of different rates."""
         runs = {run for result in self.used.values() for run in result.run.split("+")}
         rates = {self._link_rate_mbps(run) for run in runs}
         if len(rates - {None}) > 1:
@@ -133,7 +138,7 @@ class _RecordedValues:
         return None
 
 
-def _derived(item: DerivedResult, scope: _RecordedValues) -> Result:
+def _derived(item: DerivedResult, scope: RecordedValues) -> Result:
     try:
         found = expressions.parse(item.expression).evaluate(scope)
         scope.check_campaigns()
@@ -146,7 +151,7 @@ def _derived(item: DerivedResult, scope: _RecordedValues) -> Result:
     return _number(item, scope, found)
 
 
-def _number(item: DerivedResult, scope: _RecordedValues, found: Interval) -> Result:
+def _number(item: DerivedResult, scope: RecordedValues, found: Interval) -> Result:
     formula = expressions.readable(item.expression)
     low, high = _finite(found.low), _finite(found.high)
     located = all(result.value is not None for result in scope.used.values())
@@ -163,7 +168,7 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _result(item: DerivedResult, scope: _RecordedValues, **fields: Any) -> Result:
+def _result(item: DerivedResult, scope: RecordedValues, **fields: Any) -> Result:
     unknown: dict[str, Any] = {"value": None, "low": None, "high": None}
     return Result(
         key=item.key,
@@ -176,7 +181,7 @@ def _result(item: DerivedResult, scope: _RecordedValues, **fields: Any) -> Resul
     )
 
 
-def _trials(scope: _RecordedValues) -> set[str]:
+def _trials(scope: RecordedValues) -> set[str]:
     """Return the trials of all results used, with their experiment where there are several."""
     several = len(scope.experiments) > 1
     return {
