@@ -28,7 +28,7 @@ _TO_REPEAT = re.compile(r"LaTeX Warning: .*(?:undefined|multiply)|widths have ch
 # No text: keys, file names, lengths, column counts.
 _KEYED = "|".join((*MEASURED_COMMANDS, *PUBLISHED_COMMANDS, "input", "label", "ref", "cite"))
 _NO_TEXT = re.compile(
-    r"\\ifval\{[^{}]*\}\{0\}"
+    r"\\ifval\{[^{}]*\}\{0\}|\\asserted\{[^{}]*\}"
     rf"|\\(?:{_KEYED}|(?:record)?verdict(?:word)?|measuredfigure|tablerows|bibliography)"
     r"(?:\[[^]]*\])?\{[^{}]*\}"
     r"|\\(?:valto|pubto)\{\d\}\{[^{}]*\}"
