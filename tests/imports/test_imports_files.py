@@ -156,6 +156,39 @@ def test_an_encoding_that_does_not_fit_is_named(folder, run_import):
         run_import()
 
 
+def test_json_in_another_encoding_with_numbers_that_are_none(folder, run_import, tmp_path):
+    text = '[{"kind": "frer", "ort": "München", "rate": 100, "loss": -nan}]'
+    (folder / "a.json").write_bytes(text.encode("latin-1"))
+    keys = {"files": ["*.json"], "format": "json"}
+    with pytest.raises(RecordError, match=r"not text in utf-8.*encoding: latin-1"):
+        run_import(keys)
+    run_import(keys | {"csv": {"encoding": "latin-1"}})
+    assert trials_of(tmp_path)["offered_mbps"].tolist() == [100]
+    assert trials_of(tmp_path)["loss_percent"].isna().all()
+
+
+def test_decimal_commas_and_percent_signs(folder, run_import, tmp_path):
+    text = "kind;rate;loss\ncontrol;100,5;0,25%\nfrer;100,5;0 %\nfrer;-nan;-nan%\nfrer;7;1\n"
+    (folder / "a.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(RecordError, match=r"'0,25' has a decimal comma.*decimal: ','"):
+        run_import({"csv": {"delimiter": ";"}})
+    csv = {"delimiter": ";", "decimal": ","}
+    run_import({"csv": csv, "row_range": [1, 2]})
+    assert sorted(trials_of(tmp_path)["loss_percent"]) == [0, 0.25]
+    assert set(trials_of(tmp_path)["offered_mbps"]) == {100.5}
+    with pytest.raises(RecordError, match="has no measured value"):
+        run_import({"csv": csv, "row_range": [3, 3]}, replace=True)
+    (folder / "a.csv").write_text("kind;rate;loss\nfrer;1.000;0\n", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"'1\.000' has a point, and decimals are behind ','"):
+        run_import({"csv": csv}, replace=True)
+
+
+def test_a_percent_sign_contradicts_another_unit(folder, run_import):
+    (folder / "a.csv").write_text(ROWS.replace("0.25", "0.25%"), encoding="utf-8")
+    with pytest.raises(RecordError, match=r"'0\.25%' is in percent"):
+        run_import(fields=FIELDS | {"loss_percent": {"column": "loss", "unit": "ratio"}})
+
+
 def test_duplicate_keys_of_a_mapping_are_errors(folder, tmp_path):
     mapping = tmp_path / "twice.yaml"
     mapping.write_text("description: a\ndescription: b\ntables: {}\n", encoding="utf-8")

@@ -96,6 +96,26 @@ def test_another_delimiter_and_more_columns():
     assert found.latencies_us.tolist() == [19.75]
 
 
+@pytest.mark.parametrize("damaged", [False, True])
+def test_decimal_commas(damaged):
+    times = Times(sent="tx", received="rx", unit="s", delimiter=";", decimal=",")
+    text = "tx;rx\n1,000100;1,000350\n2;2,5\n" + ("x;1\n3.5;4.5\n" if damaged else "")
+    found = read(text.encode(), times)
+    assert found.latencies_us.tolist() == pytest.approx([250, 500_000])
+    assert found.skipped_rows == 2 * damaged
+    point = Times(sent="tx", received="rx", unit="s", delimiter=";")
+    with pytest.raises(NoMeasurementError, match="decimal comma") as error:
+        read(text.replace("2;2,5\n", "").replace("3.5;4.5\n", "").encode(), point)
+    assert "decimal: ','" in error.value.remedy
+    # The key is recorded only where it is set, so that trials keep their names.
+    assert ("decimal" in times.recorded(), "decimal" in point.recorded()) == (True, False)
+
+
+def test_times_of_day_are_no_latencies():
+    with pytest.raises(NoMeasurementError, match="time of day"):
+        read(b"rx\n1764338400000000000\n1764338400000000500\n", Times(latency="rx", unit="ns"))
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

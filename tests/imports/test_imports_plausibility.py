@@ -74,6 +74,27 @@ def test_the_link_rate_limits_what_arrives():
     assert wrong_rates_of_all([{"goodput_mbps": 0.941}, {"goodput_mbps": 90.0}], 1000.0) is None
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"sent": 2**31 - 1}, "sent is 2147483647: its counter overflowed"),
+        ({"lost": 2**32 - 1}, "lost is 4294967295: its counter overflowed"),
+        ({"send_seconds": 0.001, "duration_s": 10}, "send_seconds is 0.001 s in a test of 10 s"),
+        ({"seconds": 60.0, "duration_s": 10}, "seconds is 60 s in a test of 10 s"),
+        ({"receive_seconds": 3.5}, "delivered_mbps is .* in 3.5 s are"),
+    ],
+)
+def test_counts_and_durations_of_no_test_are_found(changed, message):
+    with pytest.raises(AssertionError, match=message):
+        assert not next(wrong_rates(consistent() | changed, 1000.0))
+
+
+@given(st.floats(1, 60), st.floats(0.9, 1.1))
+def test_a_test_need_not_last_exactly_its_duration(duration, factor):
+    row = {"duration_s": duration, "seconds": factor * duration}
+    assert list(wrong_rates(row, None)) == []
+
+
 # --- statistics -----------------------------------------------------------------------------------
 
 observed = st.lists(st.floats(0.5, 1e6), min_size=1, max_size=200).map(np.array)
@@ -95,6 +116,9 @@ def test_statistics_of_any_observations_pass(values, decimals):
         ({"mean_us": 50.0, "sd_us": 0.0, "min_us": 10.0, "max_us": 80.0}, "sd_us is 0, although"),
         ({"mean_us": 50.0, "sd_us": 1.0, "p50_us": 80.0}, "p50_us 80 is too far from mean_us 50"),
         ({"mean_us": 5e6, "duration_s": 1.0}, "longer than the test"),
+        ({"mean_us": 1.7e15}, "mean_us: a latency of 1.7e[+]09 s is a time of day"),
+        ({"p99_us": 1.7e15}, "p99_us: a latency of 1.7e[+]09 s is a time of day"),
+        ({"mean_us": 5.0, "valid_seconds": 2000.0, "duration_s": 2.0}, "valid_seconds is 2000 s"),
     ],
 )
 def test_statistics_that_no_observations_have(row, message):

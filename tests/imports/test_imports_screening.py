@@ -1,5 +1,9 @@
 """Files that are refused as not measured, and files that must not be."""
 
+import bz2
+import gzip
+import lzma
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,6 +31,25 @@ def test_files_without_data(data, reason):
 
 def test_data_pass():
     check_has_data(b"a,b\n1,2\n")
+    check_has_data(b"BZhang,PK\n1,2\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "form"),
+    [
+        (gzip.compress(b"a,b"), "gzip"),
+        (lzma.compress(b"a,b"), "xz"),
+        (bz2.compress(b"a,b"), "bzip2"),
+        (b"\x28\xb5\x2f\xfd\x04\x00", "zstd"),
+        (b"PK\x03\x04\x14", "zip"),
+    ],
+)
+def test_compressed_files_are_named(data, form):
+    # A NUL is removed before a file is screened.
+    with pytest.raises(NoMeasurementError, match=rf"it is compressed \({form}\)"):
+        check_has_data(data.replace(b"\0", b""), "a/control.csv.gz")
+    with pytest.raises(NoMeasurementError, match=rf"data file of flent, compressed \({form}\)"):
+        check_has_data(data, "a/rrul.flent.gz")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ _TOOL_EXPERIMENTS = {
 }
 INTERVALS = "intervals"
 # What data sets write for a missing value.
-MISSING_VALUES = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "None", "-")
+MISSING_VALUES = ("", "NA", "N/A", "n/a", "nan", "NaN", "-nan", "-NaN", "null", "None", "-")
 
 
 class FieldSource(ConfigModel):
@@ -124,8 +124,14 @@ class Times(ConfigModel):
     """Unit of the columns: ``ns``, ``us``, ``ms`` or ``s``."""
     delimiter: _Character = ","
     """Character between columns."""
+    decimal: _Character = "."
+    """Character before the decimals of a number, such as ``,``."""
     missing: list[str] = Key(default_factory=list)
     """Values of ``received`` or ``latency`` that mean a lost packet, as an empty cell does."""
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the keys as trials record them: with the former ones always."""
+        return self.model_dump(exclude={"decimal"} if self.decimal == "." else None)
 
     @property
     def columns(self) -> list[str | int]:
@@ -169,10 +175,12 @@ class Observations(ConfigModel):
 
 
 class Csv(ConfigModel):
-    """Dialect of a CSV file."""
+    """Dialect of a CSV file; ``encoding`` and ``decimal`` are those of JSON too."""
 
     delimiter: _Character = ","
     """Character between columns."""
+    decimal: _Character = "."
+    """Character before the decimals of a number, such as ``,``."""
     columns: list[str] = Key(default_factory=list)
     """Names of the columns, for a file without a header line."""
     comment: str = "#"
@@ -202,7 +210,7 @@ class MappedTable(ConfigModel):
     row_range: Annotated[tuple[PositiveInt, PositiveInt], Key(strict=False)] | None = None
     """First and last data row to import, counted from 1, of the formats csv, json and times."""
     csv: Csv = Csv()
-    """Dialect of the format ``csv``."""
+    """Dialect of the format ``csv``; of ``json`` its encoding and decimal character."""
     times: Times | None = None
     """Columns of the format ``times``."""
     name_pattern: Annotated[str, Key(max_length=1000)] | None = None
@@ -235,6 +243,11 @@ class MappedTable(ConfigModel):
         return self.tool or (
             self.format if self.format in _TOOL_EXPERIMENTS.keys() - {"times"} else None
         )
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the files have rows and columns that the mapping names, or are tools' outputs."""
+        return self.format in ("json", "csv", "times")
 
     @property
     def groups(self) -> set[str]:

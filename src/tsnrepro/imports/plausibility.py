@@ -27,6 +27,23 @@ _ROWS_TO_COMPARE = 3
 _MEAN_FACTOR = 1.2
 _COUNTS = ("sent", "received", "observations")
 _RATES = ("offered_mbps", "delivered_mbps", "goodput_mbps", "sent_mbps")
+_COUNTER_ENDS = {2**bits - 1 for bits in (31, 32, 63, 64)}
+# A test ends some time after its duration, and a stalled one even later.
+_DURATION_SLACK_S = 1.0
+# No packet is on its way for an hour, and no clock has run for less since 1970.
+_LONGEST_LATENCY_US = 3.6e9
+
+
+def overflowed(count: float) -> bool:
+    """Return whether a count is where a counter ends: the largest number of 31 to 64 bits."""
+    return count in _COUNTER_ENDS
+
+
+def wrong_latency(latency_us: float) -> str | None:
+    """Return why a latency is none, or None."""
+    if abs(latency_us) < _LONGEST_LATENCY_US:
+        return None
+    return f"a latency of {latency_us / 1e6:.4g} s is a time of day, or a difference of two clocks"
 
 
 def wrong_rates(row: Numbers, link_mbps: float | None) -> Iterator[str]:
@@ -39,16 +56,22 @@ def wrong_rates(row: Numbers, link_mbps: float | None) -> Iterator[str]:
     link_mbps
         The link rate, if known.
     """
+    for name in ("sent", "received", "lost"):
+        if overflowed(row.get(name, 0)):
+            yield f"{name} is {row[name]:.0f}: its counter overflowed"
+    yield from _wrong_duration(row)
     seconds = row.get("send_seconds") or row.get("duration_s")
+    receiving = row.get("receive_seconds") or seconds
     payload, offered, delivered = map(row.get, ("payload_bytes", "offered_mbps", "delivered_mbps"))
-    for rate, count in (("offered_mbps", "sent"), ("delivered_mbps", "received")):
-        if seconds and payload and row.get(rate) and row.get(count):
-            counted = row[count] * payload * 8 / seconds / 1e6
+    counts = ("offered_mbps", "sent", seconds), ("delivered_mbps", "received", receiving)
+    for rate, count, spent in counts:
+        if spent and payload and row.get(rate) and row.get(count):
+            counted = row[count] * payload * 8 / spent / 1e6
             ratio = counted / row[rate]
             if not 1 / _AGREEMENT < ratio < _AGREEMENT:
                 yield (
                     f"{rate} is {row[rate]:.4g} Mb/s, but {row[count]:g} datagrams of "
-                    f"{payload:g} bytes in {seconds:.4g} s are {counted:.4g} Mb/s, {_times(ratio)}"
+                    f"{payload:g} bytes in {spent:.4g} s are {counted:.4g} Mb/s, {_times(ratio)}"
                 )
     for more, rate in (("offered_mbps", "delivered_mbps"), ("sent_mbps", "goodput_mbps")):
         if row.get(more) and row.get(rate, 0) > _AGREEMENT * row[more]:
@@ -66,6 +89,18 @@ def wrong_rates(row: Numbers, link_mbps: float | None) -> Iterator[str]:
             )
     if link_mbps:
         yield from _beyond_line(row, link_mbps)
+
+
+def _wrong_duration(row: Numbers) -> Iterator[str]:
+    duration = row.get("duration_s")
+    for name in ("send_seconds", "seconds", "valid_seconds"):
+        lasted = row.get(name)
+        if not duration or not lasted:
+            continue
+        # A log of latencies lacks the time before its first and after its last packet.
+        least = 0 if name == "valid_seconds" else duration / _AGREEMENT - _DURATION_SLACK_S
+        if not least <= lasted <= duration * _AGREEMENT + _DURATION_SLACK_S:
+            yield f"{name} is {lasted:.4g} s in a test of {duration:.4g} s"
 
 
 def _times(ratio: float) -> str:
@@ -115,6 +150,10 @@ def wrong_statistics(row: Numbers, digits: Mapping[str, float]) -> Iterator[str]
         Unit in the last place by column, in its unit.
     """
     order = [name for name in ("min_us", *QUANTILES, "max_us") if name in row]
+    for name in ("mean_us", *order):
+        if wrong := wrong_latency(row.get(name, 0)):
+            yield f"{name}: {wrong}"
+    yield from _wrong_duration(row)
     for low, high in pairwise(order):
         if row[low] > row[high] + _slack(digits, low, high):
             yield f"{low} {row[low]:g} is above {high} {row[high]:g}"

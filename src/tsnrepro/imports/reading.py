@@ -30,6 +30,8 @@ _BRACES = re.compile(r"\{([^{}]+)\}")
 _UNITS_REMEDY = (
     "Correct its unit or leave the column out; if it is right, explain it under implausible"
 )
+_COLUMNS_REMEDY = "Correct the columns or their units, or name wrong ones in ignored_columns"
+_TOOL_REMEDY = "If it is right, explain it under implausible in the mapping"
 # Characters have up to four bytes, and a file name at most 255.
 _MAX_NAME_CHARACTERS = 60
 
@@ -93,7 +95,8 @@ def read_file(
     Raises
     ------
     NoMeasurementError
-        The file is not a measurement.
+        The file is not a measurement; or it is a tool's output that contradicts itself or the
+        mapping, which is no reason to refuse the others.
     RecordError
         The mapping does not fit the file, or a row contradicts itself; ``where`` is file and row.
     """
@@ -101,6 +104,8 @@ def read_file(
         return _read(folder, file, name, table, link_mbps)
     except RecordError as error:
         where = file.relative
+        if not table.has_columns and error.where != where:
+            raise NoMeasurementError(error.what, "", error.remedy) from error
         if error.where and error.where != where:
             where = f"{where}, {error.where}"
         raise RecordError(error.what, where, error.remedy) from error
@@ -109,7 +114,7 @@ def read_file(
 def _read(
     folder: DataFolder, file: SourceFile, name: str, table: MappedTable, link_mbps: float | None
 ) -> TableReading:
-    check_has_data(file.head)
+    check_has_data(file.head, file.relative)
     groups = _groups(file, table)
     if table.generated is None and (mark := file.generated_mark):
         raise NoMeasurementError(
@@ -171,6 +176,7 @@ def _groups(file: SourceFile, table: MappedTable) -> dict[str, str | None]:
 def _check_plausible(rows: list[ConvertedRow], table: MappedTable, link_mbps: float | None) -> None:
     """Raise for numbers that were not measured, or not in the units that the mapping states."""
     numbers = [row.numbers() for row in rows]
+    remedy = _UNITS_REMEDY if table.has_columns else _TOOL_REMEDY
     if reason := plausibility.zeros_against_counts(numbers):
         raise NoMeasurementError(reason)
     if table.generated:
@@ -184,14 +190,13 @@ def _check_plausible(rows: list[ConvertedRow], table: MappedTable, link_mbps: fl
             )
         for row in rows:
             if wrong := next(plausibility.wrong_statistics(row.numbers(), row.digits), None):
-                remedy = "Correct the columns or their units, or name wrong ones in ignored_columns"
-                raise RecordError(wrong, row.location, remedy)
+                raise RecordError(wrong, row.location, _COLUMNS_REMEDY if table.has_columns else "")
     elif not table.implausible:
         for row in rows:
-            if wrong := next(plausibility.wrong_rates(row.numbers(), link_mbps), None):
-                raise RecordError(wrong, row.location, _UNITS_REMEDY)
+            if wrong := next(plausibility.wrong_rates(row.plausible_numbers(), link_mbps), None):
+                raise RecordError(wrong, row.location, remedy)
         if wrong := plausibility.wrong_rates_of_all(numbers, link_mbps):
-            raise RecordError(wrong, "", _UNITS_REMEDY)
+            raise RecordError(wrong, "", remedy)
 
 
 def _observations_source(file: SourceFile, kind: str, table: MappedTable) -> dict[str, Any]:
@@ -202,7 +207,7 @@ def _observations_source(file: SourceFile, kind: str, table: MappedTable) -> dic
         "sha256": file.sha256,
         "original": original_path(file),
         "format": kind,
-        "times": times.model_dump() if times else None,
+        "times": times.recorded() if times else None,
         "row_range": table.row_range if table.format == "times" else None,
         # A log of sockperf states whether it has whole round trips.
         "halve": kind == "times" and table.latency_quantity == "round trip",

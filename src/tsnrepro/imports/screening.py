@@ -22,6 +22,10 @@ _ERROR = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _MARKUP = re.compile(rb"^\s*<(?:!doctype html|html)", re.IGNORECASE)
+_COMPRESSED = re.compile(
+    rb"(?P<gzip>\x1f\x8b)|(?P<xz>\xfd7zXZ)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh[1-9]1AY&SY)"
+    rb"|(?P<zip>PK\x03\x04)|(?P<lz4>\x04\x22\x4d\x18)"
+)
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _ORIGIN = (
     r"simula(?:tion|tions|ted?|tes|ting|tor|tors)|synthetic(?:ally)?|synthesi[sz]ed|fabricated"
@@ -44,15 +48,25 @@ _STEMS = (
 )
 
 
-def check_has_data(data: bytes) -> None:
+def check_has_data(data: bytes, name: str = "") -> None:
     """Check that the beginning of a file is data of some kind.
+
+    Parameters
+    ----------
+    data
+        The beginning.
+    name
+        The file's name, which shows what a compressed file has.
 
     Raises
     ------
     NoMeasurementError
-        It is empty, consists of NUL bytes or white space, is an HTML page, or is a pointer to a
-        file that was not fetched.
+        It is empty, consists of NUL bytes or white space, is an HTML page, is compressed, or is a
+        pointer to a file that was not fetched.
     """
+    if found := _COMPRESSED.match(data):
+        what = "a data file of flent, compressed" if ".flent" in name else "compressed"
+        raise NoMeasurementError(f"it is {what} ({found.lastgroup})", "", "Unpack it")
     if not data.strip(b"\0 \t\r\n"):
         raise NoMeasurementError("it is empty" if not data else "it holds only NUL and white space")
     if data.startswith(_POINTER):

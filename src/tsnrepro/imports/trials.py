@@ -21,7 +21,7 @@ from tsnrepro.imports.mapping import (
     RowRule,
     Scalar,
 )
-from tsnrepro.imports.readers.row import DataRow, numbers_of
+from tsnrepro.imports.readers.row import DECIMAL_COMMA, DataRow, numbers_of
 from tsnrepro.records.columns import STATISTICS, Column, column_of
 from tsnrepro.records.files import canonical_json
 
@@ -91,10 +91,16 @@ class ConvertedRow:
     values: dict[str, Any] = field(default_factory=dict)
     digits: dict[str, float] = field(default_factory=dict)
     """The unit in the last place of each value, in the unit of its field."""
+    checks: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers that are no fields, against which the values are checked."""
 
     def numbers(self) -> dict[str, float]:
         """Return the values that are numbers."""
         return numbers_of(self.values)
+
+    def plausible_numbers(self) -> dict[str, float]:
+        """Return the values that are numbers, and those that they are checked against."""
+        return numbers_of({**self.checks, **self.values})
 
 
 def matches(row: DataRow, where: Mapping[str, Scalar]) -> bool:
@@ -125,7 +131,7 @@ def convert(row: DataRow, table: MappedTable, groups: Mapping[str, str | None]) 
         A cell is not a number, text or time of its field, or contradicts the tool's output; the
         caller adds the file.
     """
-    converted = ConvertedRow(row.location, dict(row.known))
+    converted = ConvertedRow(row.location, dict(row.known), checks=row.checks)
     for name, source in table.fields.items():
         column = column_of(table.experiment, name)
         if column is None:
@@ -133,6 +139,10 @@ def convert(row: DataRow, table: MappedTable, groups: Mapping[str, str | None]) 
         cell = _cell(row, source, groups)
         if _is_missing(cell, source):
             continue
+        if column.quantity not in ("text", "timestamp"):
+            cell = _plain_number(cell, name, source, table.csv.decimal, row.location)
+            if _is_missing(cell, source):
+                continue
         value = _value(cell, column, name, source, row.location)
         if column.quantity in ("share", "time") and isinstance(value, int | float):
             converted.digits[name] = _last_digit(cell, column, source)
@@ -205,12 +215,10 @@ def check_and_complete(converted: ConvertedRow, table: MappedTable) -> None:
         column = column_of(table.experiment, name)
         if column and (problem := column.problem_of(value)):
             raise RecordError(
-                f"{name}: {problem}",
-                converted.location,
-                "Correct its unit, list marks of missing values under missing, or skip such rows",
+                f"{name}: {problem}", converted.location, _NUMBERS if table.has_columns else ""
             )
     if table.experiment == "loss":
-        _complete_loss(converted)
+        _complete_loss(converted, _COUNTS if table.has_columns else "")
 
 
 # --- cells ------------------------------------------------------------------------------------
@@ -263,6 +271,25 @@ def _value(cell: Any, column: Column, name: str, source: FieldSource, location: 
     return int(value) if column.integer and value == int(value) else value
 
 
+def _plain_number(cell: Any, name: str, source: FieldSource, decimal: str, location: str) -> Any:
+    """Return the text of a number with a decimal point and without a percent sign."""
+    if not isinstance(cell, str) or any(_equal(cell, key) for key in source.values):
+        return cell
+    text = cell.strip()
+    if text.endswith("%"):
+        if source.unit not in ("percent", "%"):
+            raise RecordError(
+                f"{name}: '{text[:60]}' is in percent", location, "Correct its unit: percent"
+            )
+        text = text[:-1].rstrip()
+    if decimal == "." or source.column is None:
+        return text
+    if "." in text:
+        what = f"{name}: '{text[:60]}' has a point, and decimals are behind '{decimal}'"
+        raise RecordError(what, location, "Correct decimal under csv in the mapping")
+    return text.replace(decimal, ".")
+
+
 def _number(cell: Any, name: str, location: str) -> int | float:
     text = str(cell).strip()
     try:
@@ -271,11 +298,10 @@ def _number(cell: Any, name: str, location: str) -> int | float:
         else:
             number = int(text) if text.lstrip("+-").isdecimal() else float(text)
     except ValueError:
-        raise RecordError(
-            f"{name}: '{text[:60]}' is not a number",
-            location,
-            "If it marks a missing value, list it under missing; else skip such rows",
-        ) from None
+        what, remedy = "is not a number", _NOT_A_NUMBER
+        if DECIMAL_COMMA.fullmatch(text):
+            what, remedy = "has a decimal comma", _COMMA
+        raise RecordError(f"{name}: '{text[:60]}' {what}", location, remedy) from None
     if not -_MAX_NUMBER <= number <= _MAX_NUMBER:
         raise RecordError(
             f"{name}: {text[:60]} is beyond {_MAX_NUMBER:g}", location, "List it under missing"
@@ -341,7 +367,7 @@ def _to_payload_layer(values: dict[str, Any], table: MappedTable) -> None:
             values[name] = values[name] * payload / sum(occupied)
 
 
-def _complete_loss(converted: ConvertedRow) -> None:
+def _complete_loss(converted: ConvertedRow, remedy: str) -> None:
     """Add counts and the loss if others determine them, and raise for contradictions."""
     values, location = converted.values, converted.location
     sent, received, lost = (values.get(name) for name in ("sent", "received", "lost"))
@@ -351,10 +377,10 @@ def _complete_loss(converted: ConvertedRow) -> None:
         elif received is None and lost is not None:
             received = values["received"] = sent - lost
         if lost is not None and not 0 <= lost <= sent:
-            raise RecordError(f"{lost} of {sent} datagrams cannot be lost", location, _COUNTS)
+            raise RecordError(f"{lost} of {sent} datagrams cannot be lost", location, remedy)
         if received is not None and lost is not None and received + lost != sent:
             raise RecordError(
-                f"{received} received and {lost} lost are not {sent} sent", location, _COUNTS
+                f"{received} received and {lost} lost are not {sent} sent", location, remedy
             )
     if sent and lost is not None:
         exact = 100 * lost / sent
@@ -366,6 +392,9 @@ def _complete_loss(converted: ConvertedRow) -> None:
         values["offered_mbps"] = sent * payload * 8 / seconds / 1e6
 
 
+_COMMA = "Set decimal: ',' under csv in the mapping, or remove the comma if it is between thousands"
+_NOT_A_NUMBER = "If it marks a missing value, list it under missing; else skip such rows"
+_NUMBERS = "Correct its unit, list marks of missing values under missing, or skip such rows"
 _COUNTS = "Correct the columns of the counts, or leave out the one that is wrong"
 
 

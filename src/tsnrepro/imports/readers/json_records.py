@@ -8,7 +8,7 @@ from typing import Any
 from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.files import SourceFile, printable
 from tsnrepro.imports.mapping import MappedTable
-from tsnrepro.imports.readers.row import DataRow, FileRows, names_available
+from tsnrepro.imports.readers.row import DataRow, FileRows, names_available, numbers_readable
 from tsnrepro.imports.screening import NoMeasurementError, error_in
 
 _RANGE = re.compile(r"(\d{0,9}):(\d{0,9})")
@@ -31,9 +31,10 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
     RecordError
         There is nothing at the path, or no record.
     """
-    if "json" not in file.parsed:
-        file.parsed["json"] = _load(file.text())
-    document = file.parsed["json"]
+    encoding = table.csv.encoding
+    if encoding not in file.parsed:
+        file.parsed[encoding] = _load(file.text(encoding))
+    document = file.parsed[encoding]
     if isinstance(document, dict) and isinstance(document.get("error"), str):
         raise NoMeasurementError(f"it reports an error: {document['error'][:_MAX_SHOWN]}")
     parts = table.rows.split(".") if table.rows else []
@@ -46,7 +47,7 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
 
 def _load(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(numbers_readable(text))
     except (ValueError, RecursionError) as error:
         reason = error_in(text) if not text.lstrip().startswith(("{", "[")) else None
         raise NoMeasurementError(reason or f"it is not JSON: {error}"[:_MAX_SHOWN]) from error

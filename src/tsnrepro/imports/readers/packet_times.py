@@ -5,6 +5,7 @@ cell. Latencies are exact differences.
 """
 
 import csv as plain_csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,8 @@ from pyarrow import compute, csv
 from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import MISSING_VALUES, Times
-from tsnrepro.imports.readers.row import names_available
+from tsnrepro.imports.plausibility import wrong_latency
+from tsnrepro.imports.readers.row import DECIMAL_COMMA, names_available
 from tsnrepro.imports.screening import NoMeasurementError, error_in
 from tsnrepro.imports.units import factor
 
@@ -24,10 +26,10 @@ from tsnrepro.imports.units import factor
 pc: Any = compute
 # Time since 1970 in nanoseconds has 19 digits, and a double only 16.
 _EXACT = pa.decimal128(30, 12)
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_NUMBER = r"^[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?$"
 _MAX_SHOWN = 20
 _MAX_SHOWN_CHARACTERS = 80
-_REMEDY = "Correct the columns or the delimiter under times in the mapping"
+_REMEDY = "Correct the columns, their unit or the delimiter under times in the mapping"
 
 
 @dataclass
@@ -114,6 +116,9 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
     found.latencies_us = np.concatenate(parts) if parts else found.latencies_us
     parts.clear()
     if not found.received:
+        if any(DECIMAL_COMMA.search(why) for _, why in found.skipped) and times.decimal == ".":
+            remedy = "Set decimal: ',' under times in the mapping"
+            raise NoMeasurementError("its numbers have a decimal comma", "", remedy)
         reason = error_in(file.head.decode("utf-8", "replace"))
         raise NoMeasurementError(reason or "it has no row with the times of a packet that arrived")
     to_us, to_s = (factor("time", times.unit, target) for target in ("us", "s"))
@@ -195,6 +200,7 @@ def _read(data: bytes, layout: _Layout, kind: Any, skip: Any = None) -> Any:
             include_columns=layout.wanted,
             column_types=dict.fromkeys(layout.wanted, kind),
             null_values=[*MISSING_VALUES, *layout.times.missing],
+            decimal_point=layout.times.decimal,
             strings_can_be_null=False,
             check_utf8=False,
         ),
@@ -228,16 +234,18 @@ def _cell_by_cell(data: bytes, layout: _Layout) -> _Block:
     rows = len(cells[0]) + len(invalid)
     numbers = np.setdiff1d(np.arange(1, rows + 1), list(invalid))
     missing = pc.is_in(cells[-1], pa.array([*MISSING_VALUES, *layout.times.missing], pa.string()))
-    valid = pc.or_(missing, pc.match_substring_regex(cells[-1], _NUMBER))
+    number = _NUMBER.format(point=re.escape(layout.times.decimal))
+    valid = pc.or_(missing, pc.match_substring_regex(cells[-1], number))
     if len(cells) > 1:
-        valid = pc.and_(valid, pc.match_substring_regex(cells[0], _NUMBER))
+        valid = pc.and_(valid, pc.match_substring_regex(cells[0], number))
     for index in np.flatnonzero(~valid.to_numpy(zero_copy_only=False)).tolist():
         texts = [c[index].cast(pa.binary()).as_py().decode("utf-8", "replace") for c in cells]
         invalid[int(numbers[index])] = (
             f"not the times of a packet: {layout.times.delimiter.join(texts)}"
         )
     last = pc.if_else(missing, pa.scalar(None, pa.string()), cells[-1])
-    columns = _numbers([column.filter(valid) for column in [*cells[:-1], last]])
+    columns = [column.filter(valid) for column in [*cells[:-1], last]]
+    columns = _numbers([pc.replace_substring(one, layout.times.decimal, ".") for one in columns])
     return _Block(columns, rows, numbers[valid.to_numpy(zero_copy_only=False)], invalid)
 
 
@@ -259,3 +267,5 @@ def _check_causality(latencies: np.ndarray) -> None:
             "",
             "The clocks disagree, or a time of 0 marks a lost packet: list it under times, missing",
         )
+    if wrong := wrong_latency(float(latencies.max())):
+        raise NoMeasurementError(wrong, "", _REMEDY)

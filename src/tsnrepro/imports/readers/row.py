@@ -1,5 +1,6 @@
 """Rows as every reader returns them: raw cells, and fields that the format itself defines."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 Known = dict[str, int | float | str]
+DECIMAL_COMMA = re.compile(r"[+-]?\d{0,18},\d{1,18}")
+"""A number as spreadsheets of many countries save it."""
 _MAX_SHOWN = 400
+_NAN = re.compile(r"(?<=[:\[,\s])(?:-?nan|-NaN)(?=[\s,}\]])")
 
 
 @dataclass
@@ -23,6 +27,8 @@ class DataRow:
     cells: Mapping[str, Any] = field(default_factory=dict)
     known: Known = field(default_factory=dict)
     """Fields that the format itself defines, in their units."""
+    checks: Known = field(default_factory=dict)
+    """Numbers that are no fields, against which the fields are checked."""
 
     def cell(self, name: str) -> Any:
         """Return a cell by its column, or by the path of keys in nested records.
@@ -57,6 +63,11 @@ class FileRows:
 
     def __post_init__(self) -> None:
         self.skipped_rows = max(self.skipped_rows, len(self.skipped))
+
+
+def numbers_readable(text: str) -> str:
+    """Return JSON whose numbers that are none, as C prints them, are those that Python reads."""
+    return _NAN.sub("NaN", text) if "nan" in text or "-NaN" in text else text
 
 
 def one_row(known: Known, **more: Any) -> FileRows:
