@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import textwrap
 from pathlib import Path
 
@@ -456,5 +457,36 @@ def test_the_shipped_mapping_of_tool_output(tmp_path):
     assert sorted(trials["repetition"]) == [1, 2]
     # A name that contradicts the content: the tool ran with another payload.
     (folder / "loss" / "frer-1472B-5M-3.json").write_text(json.dumps(printed.IPERF3_UDP_JSON))
-    with pytest.raises(RecordError, match="1472 in the mapping, 200 in the tool's output"):
-        import_folder(folder, "tool-output", "lab", tmp_path / "raw")
+    report = import_folder(folder, "tool-output", "lab2", tmp_path / "raw")
+    assert report.trials == {"loss": 2, "tcp": 1, "latency": 1}
+    assert "1472 in the mapping, 200 in the tool's output" in report.refused[0].reason
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        # More lost than sent, which no counter of a tool can have.
+        ({"lost_packets": 12000, "packets": 10000}, "received: -2000 is below 0"),
+        ({"bytes": 40000 * 200, "packets": 10000}, "10000 datagrams, but 40000 by the bytes sent"),
+        ({"seconds": 2.5}, "send_seconds is 2.5 s in a test of 10 s"),
+    ],
+)
+def test_one_bad_output_of_a_tool_does_not_stop_the_import_of_the_others(tmp_path, changed, reason):
+    folder = tmp_path / "lab"
+    (folder / "loss").mkdir(parents=True)
+    (folder / "loss" / "frer-200B-5M-1.json").write_text(json.dumps(printed.IPERF3_UDP_JSON))
+    sums = {"seconds": 10.0, "bytes": 10000 * 200, "packets": 10000, "lost_packets": 400} | changed
+    document = {
+        "start": {
+            "version": "iperf 3.9",
+            "test_start": {"protocol": "UDP", "blksize": 200, "duration": 10},
+        },
+        "end": {"sum": sums},
+    }
+    (folder / "loss" / "control-200B-5M-1.json").write_text(json.dumps(document))
+    report = import_folder(folder, "tool-output", "lab", tmp_path / "raw")
+    assert report.trials["loss"] == 1
+    (refused,) = report.refused
+    assert re.search(reason, refused.reason)
+    assert "column" not in str(refused)
+    assert "rows" not in str(refused)

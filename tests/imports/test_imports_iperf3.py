@@ -51,15 +51,32 @@ def test_a_server_reports_the_loss_but_not_what_was_sent():
     assert found["loss_percent"] == pytest.approx(100 * 3 / 4243)
 
 
-def test_before_version_3_2_one_line_is_both_totals():
-    text = (
-        "[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams\n"
-        "[  4]   0.00-10.00  sec   596 MBytes   500 Mbits/sec  0.012 ms  31/424592 (0.0073%)  \n"
-        "[  4] Sent 424592 datagrams\n\niperf Done.\n"
-    )
-    found = known(text)
-    assert (found["sent"], found["received"]) == (424592, 424561)
+IPERF3_1_UDP_CLIENT = """\
+[ ID] Interval           Transfer     Bandwidth       Total Datagrams
+[  4]   0.00-5.00   sec   298 MBytes   500 Mbits/sec  212300  
+[  4]   5.00-10.00  sec   298 MBytes   500 Mbits/sec  212292  
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams
+[  4]   0.00-10.00  sec   596 MBytes   500 Mbits/sec  0.012 ms  31/424500 (0.0073%)  
+[  4] Sent 424500 datagrams
+
+iperf Done.
+"""
+
+
+def test_before_version_3_3_those_sent_are_the_sum_of_the_intervals():
+    found = known(IPERF3_1_UDP_CLIENT)
+    assert (found["sent"], found["received"]) == (424592, 424469)
     assert found["offered_mbps"] == 500
+    intervals = iperf3.read(source_file(IPERF3_1_UDP_CLIENT), table("iperf3", rows="intervals"))
+    assert [row.known["sent"] for row in intervals.rows] == [212300, 212292]
+
+
+def test_before_version_3_3_a_total_alone_has_the_loss_but_not_what_was_sent():
+    found = known(IPERF3_1_UDP_CLIENT.partition("- -\n")[2])
+    assert "sent" not in found
+    assert found["received"] == 424469
+    assert found["loss_percent"] == pytest.approx(100 * 31 / 424500)
 
 
 def test_tcp_text():
@@ -121,7 +138,11 @@ def test_a_warning_may_precede_the_json():
         (printed.IPERF3_UDP_CLIENT, "tcp", "it is a UDP test"),
         (printed.IPERF3_TCP_CLIENT, "loss", "it is a TCP test"),
         (json.dumps(printed.IPERF3_TCP_JSON), "loss", "it is a TCP test"),
-        (printed.IPERF3_UDP_CLIENT * 2, "loss", "several tests"),
+        (
+            printed.IPERF3_UDP_CLIENT + printed.IPERF3_UDP_CLIENT.replace("45796", "45797"),
+            "loss",
+            "several tests",
+        ),
         (printed.IPERF3_UDP_CLIENT.split("- - -")[0], "loss", "did not complete"),
         (json.dumps(printed.IPERF3_UDP_JSON)[:-30], "loss", "broken"),
         ('{"start": {"test_start": {"protocol": "UDP"}}, "end": {"sum": {}}}', "loss", "datagram"),

@@ -97,11 +97,13 @@ def import_folder(
     _read(source, found)
     if not found.all_trials:
         refused = "; ".join(f"{item.file}: {item.reason}" for item in report.refused[:3])
-        raise RecordError(
-            f"no file is a measurement{' (' + refused + ')' if refused else ''}",
-            str(source),
-            "Compare the file patterns of the mapping with the folder",
-        )
+        remedy = "Compare the file patterns of the mapping with the folder"
+        if refused:
+            remedy = ". ".join(
+                dict.fromkeys(one.remedy for one in report.refused[:3] if one.remedy)
+            )
+        what = f"no file is a measurement{' (' + refused + ')' if refused else ''}"
+        raise RecordError(what, str(source), remedy)
     git.join()
     _write(found, raw_root, replace)
     return report

@@ -19,6 +19,7 @@ _RATE = {
     8 * 2**10: ("KBytes/sec", "KiB/s"),
     8 * 2**20: ("MBytes/sec", "MiB/s"),
     8 * 2**30: ("GBytes/sec", "GiB/s"),
+    8 * 2**40: ("TBytes/sec",),
 }
 _SHARE = {
     1: ("ratio", "1"),

@@ -111,7 +111,17 @@ def parse_udp(text: str) -> Iperf3UdpResult:
     ToolError
         The output is an error, or not of a UDP test.
     """
-    document = _document(text)
+    return udp_result(_document(text))
+
+
+def udp_result(document: dict) -> Iperf3UdpResult:
+    """Return the result of a UDP test by the client's JSON document.
+
+    Raises
+    ------
+    ToolError
+        The document is not of a UDP test.
+    """
     try:
         sent, received = document["end"]["sum_sent"], document["end"]["sum_received"]
         payload = document["start"]["test_start"]["blksize"]

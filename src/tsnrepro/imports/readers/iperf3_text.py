@@ -1,0 +1,347 @@
+"""iperf3's text: lines with the rates of intervals, and with totals at the end."""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.imports.readers.iperf3_totals import (
+    BOTH_DIRECTIONS,
+    ONLY_SENT,
+    SEVERAL_TESTS,
+    UdpTotals,
+    check_protocol,
+    check_sum,
+    reported,
+)
+from tsnrepro.imports.readers.row import Known
+from tsnrepro.imports.screening import NoMeasurementError, error_in
+from tsnrepro.imports.units import factor, scaled
+
+_N = r"\d{1,18}"
+_LINE = re.compile(
+    r"^\[ *(?P<stream>\d{1,6}|SUM)\] +"
+    r"(?P<begin>\d{1,9}\.\d{1,9})- *(?P<end>\d{1,9}\.\d{1,9}) +sec +"
+    r"(?P<amount>[\d.]{1,12}) (?P<bytes>\w{0,9}Bytes) +(?P<rate>\d{1,12}(?:\.\d{1,9})?) "
+    r"(?P<unit>\w{0,9}(?:bits|Bytes)/sec)(?P<rest>[^\n]*)$",
+    re.MULTILINE,
+)
+_DATAGRAMS = re.compile(
+    rf" +[\d.]{{1,20}} ms +(?:(?P<lost>-?{_N})|Unknown)/(?P<total>{_N})(?: \([^)]*\))?"
+)
+_PACKETS = re.compile(rf" +({_N})\s*$")
+_SENT = re.compile(rf"^\[ *(?:\d{{1,6}}|SUM)\] Sent ({_N}) datagrams", re.MULTILINE)
+_OUT_OF_ORDER = re.compile(
+    rf"^\[ *(?:\d{{1,6}}|SUM)\][^\n]*?\b({_N}) datagrams received out-of-order", re.MULTILINE
+)
+_TEST = re.compile(rf"protocol: (\w{{1,9}}), ({_N}) streams?, ({_N}) byte blocks")
+_DURATION = re.compile(rf"\bomitting {_N} seconds?, ({_N}) second test")
+_TARGET = re.compile(rf"Target Bitrate: ({_N})")
+# --title and --timestamps begin every line, and a terminal prints ^C into one.
+_PREFIX = re.compile(
+    r"^[^\n]{1,300}?(?=\[ *(?:\d{1,6}|SUM|ID)\]|- - -|Connecting to host "
+    r"|Accepted connection from |Server listening on |Server (?:JSON )?output:)",
+    re.MULTILINE,
+)
+_BEGINNING = re.compile(r"^(?:Connecting to host|Accepted connection from)", re.MULTILINE)
+_SERVER_PART = re.compile(r"\n *Server (?:JSON )?output:")
+_HEADER = re.compile(r"^\[ *ID\][^\n]*$", re.MULTILINE)
+_SUMMARY = re.compile(r"^- - -[ -]*\n(?:[^\[\n]{1,400}\n)?(?=\[ *ID\])", re.MULTILINE)
+_ROLE = re.compile(r"\[[TR]X-[CS]\]|^\[ *ID\]\[Role\]", re.MULTILINE)
+_FAILURE = re.compile(
+    r"\biperf3: (?:error|interrupt) - [^\n]*|\bthe (?:client|server) has (?:unexpectedly )?"
+    r"(?:terminated|closed)[^\n]*"
+)
+_IDLE = "Server listening on "
+_IPERF_2 = re.compile(
+    r"^Client connecting to |^\[[^\n]{1,99}?\bconnected with\b|\bServer Report:"
+    r"|^Server listening on (?:TCP|UDP) port|^\d{14}(?:\.\d{1,9})?,[\d.:a-f]{2,45},",
+    re.MULTILINE,
+)
+# Printed numbers are rounded, and some are truncated: to their last digit.
+_DIGIT = 0.51
+_SAME_END_SECONDS = 0.1
+
+
+def before_server_output(text: str) -> str:
+    """Return a client's text without the server's output behind it."""
+    return _SERVER_PART.split(text, maxsplit=1)[0]
+
+
+def totals(text: str, wants_udp: bool) -> Known:
+    """Return the fields that a test's totals determine.
+
+    Raises
+    ------
+    NoMeasurementError
+        As :func:`tsnrepro.imports.readers.iperf3.read`.
+    """
+    text = before_server_output(_plain(text))
+    test = _one_test(text)
+    sender, receiver = test.of("sender"), test.of("receiver")
+    of_both = None if sender or receiver else _sum(test.totals)
+    ends = [line for line in (sender, receiver, of_both) if line]
+    if not ends:
+        reason = error_in(text) or "iperf3 printed no totals: it did not complete"
+        raise NoMeasurementError(reason)
+    has_datagrams = any(_DATAGRAMS.match(line["rest"]) for line in ends)
+    check_protocol(_protocol(text, "UDP" if has_datagrams else "TCP"), wants_udp)
+    known = _parameters(text)
+    if not wants_udp:
+        return known | _tcp(sender, receiver)
+    if receiver or sender:
+        known |= _udp(test, sender, receiver)
+    else:
+        known |= _udp_of_one_line(test, ends[0], is_client=_SENT.search(text) is not None)
+    if late := _OUT_OF_ORDER.search(text):
+        known["out_of_order"] = int(late[1])
+    return known
+
+
+def intervals(text: str, wants_udp: bool) -> list[Known]:
+    """Return the fields of each interval.
+
+    Raises
+    ------
+    NoMeasurementError
+        As :func:`tsnrepro.imports.readers.iperf3.read`.
+    """
+    text = _plain(text)
+    parameters = _parameters(text)
+    client, *server = _SERVER_PART.split(text, maxsplit=1)
+    test = _one_test(server[0] if server else client)
+    is_server = bool(server) or client.startswith("Accepted") or "\nAccepted connection" in client
+    found = []
+    for line in test.intervals:
+        counted, packets = _DATAGRAMS.match(line["rest"]), _PACKETS.match(line["rest"])
+        udp = counted or (packets and not is_server)
+        check_protocol(_protocol(text, "UDP" if udp else "TCP"), wants_udp)
+        known: Known = {"duration_s": _seconds(line)}
+        if counted:
+            known["delivered_mbps"] = _rate(line)
+            if int(counted["total"]):
+                known["loss_percent"] = 100 * int(counted["lost"]) / int(counted["total"])
+        elif packets and wants_udp:
+            known |= {"offered_mbps": _rate(line), "sent": int(packets[1])}
+        else:
+            known["goodput_mbps" if is_server else "sent_mbps"] = _rate(line)
+            known["seconds"] = _seconds(line)
+        found.append(parameters | known)
+    return found
+
+
+# --- lines ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Test:
+    """The lines with rates of one test: of its intervals, over all streams, and of its totals."""
+
+    intervals: list[re.Match]
+    totals: list[re.Match]
+
+    def of(self, end: str) -> re.Match | None:
+        """Return the total of the ``sender`` or of the ``receiver``."""
+        return _sum([line for line in self.totals if _end_of(line) == end])
+
+    def counted(self) -> int | None:
+        """Return the datagrams of all intervals; None if they are not those of the whole test."""
+        parts = [_DATAGRAMS.match(i["rest"]) or _PACKETS.match(i["rest"]) for i in self.intervals]
+        if not parts or not all(parts) or not self.totals:
+            return None
+        if float(self.intervals[-1]["end"]) < float(self.totals[-1]["end"]) - _SAME_END_SECONDS:
+            return None
+        return sum(int(part[part.re.groups]) for part in parts if part)
+
+
+def _plain(text: str) -> str:
+    """Return the text without prefixes, and once where it or each of its lines is there twice."""
+    lines = [line.rstrip() for line in _PREFIX.sub("", text).strip().splitlines()]
+    lines = [one for one, before in zip(lines, [None, *lines], strict=False) if one != before]
+    half = len(lines) // 2
+    return "\n".join(lines[:half] if lines[:half] == lines[half:] else lines) + "\n"
+
+
+def _one_test(text: str) -> _Test:
+    """Return the lines of the one test in a text.
+
+    Raises
+    ------
+    NoMeasurementError
+        It is another program's, has several tests or one in both directions, or was interrupted.
+    """
+    if _IPERF_2.search(text):
+        raise NoMeasurementError(
+            "it is the output of iperf 2, which is another program than iperf3"
+        )
+    if len(_BEGINNING.findall(text)) > 1:
+        raise NoMeasurementError(SEVERAL_TESTS, "", "Store one test per file")
+    if _ROLE.search(text):
+        raise NoMeasurementError(BOTH_DIRECTIONS)
+    lines = list(_LINE.finditer(text))
+    idle = _IDLE in text[lines[-1].end() :] if lines else False
+    for failure in _FAILURE.finditer(text) if lines else ():
+        # A server is stopped by an interrupt when its test is over.
+        if not (idle and "the server has terminated" in failure[0]):
+            raise NoMeasurementError(reported(failure[0].removeprefix("iperf3: ")))
+    # Before version 3.3 the totals of a UDP test do not state whose they are.
+    ended = [line.start() for line in lines if _end_of(line)]
+    starts = [*ended, *(found.end() for found in _SUMMARY.finditer(text))]
+    if not starts and _SENT.search(text):
+        starts = [found.end() for found in _HEADER.finditer(text)][-1:]
+    start = min(starts, default=len(text)) if ended else max(starts, default=len(text))
+    parts = [line for line in lines if line.start() < start and _is_interval(line)]
+    return _Test(
+        [line for line in parts if line["stream"] == "SUM"] or _of_one_stream(parts),
+        [line for line in lines if line.start() >= start and (_end_of(line) or not ended)],
+    )
+
+
+def _is_interval(line: re.Match) -> bool:
+    return "(omitted)" not in line["rest"] and _seconds(line) > 0
+
+
+def _of_one_stream(lines: list[re.Match]) -> list[re.Match]:
+    if len({line["stream"] for line in lines}) > 1:
+        raise NoMeasurementError("it has several streams and no line with their sum")
+    return lines
+
+
+def _sum(lines: list[re.Match]) -> re.Match | None:
+    """Return the line over all streams."""
+    chosen = [line for line in lines if line["stream"] == "SUM"] or _of_one_stream(lines)
+    return chosen[-1] if chosen else None
+
+
+def _end_of(line: re.Match) -> str:
+    """Return whether a total is that of the ``sender`` or ``receiver``; empty for an interval."""
+    last = line["rest"].split()[-1:]
+    return last[0] if last and last[0] in ("sender", "receiver") else ""
+
+
+def _protocol(text: str, default: str) -> str:
+    found = _TEST.search(text)
+    return found[1] if found else default
+
+
+def _parameters(text: str) -> Known:
+    """Return the parameters of the test, which ``--verbose`` prints."""
+    known: Known = {}
+    streams = 1
+    if test := _TEST.search(text):
+        streams = int(test[2])
+        if test[1] == "UDP":
+            known["payload_bytes"] = int(test[3])
+    if duration := _DURATION.search(text):
+        known["duration_s"] = int(duration[1])
+    if (target := _TARGET.search(text)) and int(target[1]):
+        # The target is that of each stream.
+        known["target_mbps"] = int(target[1]) * streams / 1e6
+    return known
+
+
+def _rate(line: re.Match) -> float:
+    return scaled(float(line["rate"]), _factor(line["unit"], "Mb/s"))
+
+
+def _factor(unit: str, target: str) -> Fraction:
+    try:
+        return factor("rate", unit, target)
+    except ConfigurationError as error:
+        raise NoMeasurementError(f"iperf3 printed no rate: {error.what}") from error
+
+
+def _seconds(line: re.Match) -> float:
+    return round(float(line["end"]) - float(line["begin"]), 9)
+
+
+# --- totals -----------------------------------------------------------------------------------
+
+
+def _tcp(sender: re.Match | None, receiver: re.Match | None) -> Known:
+    if receiver is None or not _rate(receiver):
+        raise NoMeasurementError("iperf3 measured no goodput: nothing was received")
+    known: Known = {"goodput_mbps": _rate(receiver), "seconds": _seconds(receiver)}
+    # A server before version 3.2 prints zero for the sender.
+    if sender is not None and _rate(sender):
+        known["sent_mbps"] = _rate(sender)
+        first = sender["rest"].split()[0]
+        if first.isdecimal():
+            known["retransmits"] = int(first)
+    return known
+
+
+def _udp(test: _Test, sender: re.Match | None, receiver: re.Match | None) -> Known:
+    if receiver is None:
+        raise NoMeasurementError(ONLY_SENT)
+    found = UdpTotals(receive_seconds=_seconds(receiver), delivered_mbps=_rate(receiver))
+    if sender is not None:
+        found.send_seconds, found.offered_mbps = _seconds(sender), _rate(sender)
+        # In reverse the client may not know how many datagrams the server sent.
+        found.sent = (int(at["total"]) if (at := _DATAGRAMS.match(sender["rest"])) else 0) or None
+    if counted := _DATAGRAMS.match(receiver["rest"]):
+        if counted["lost"] is None:
+            raise NoMeasurementError("its receiver does not report how many datagrams were lost")
+        found.counted, found.lost = int(counted["total"]), int(counted["lost"])
+    known = found.row()
+    by_receiver = any(_DATAGRAMS.match(line["rest"]) for line in test.intervals)
+    expected, total = test.counted(), found.counted if by_receiver else found.sent
+    if expected is not None and total is not None:
+        check_sum(total, expected, "its intervals")
+    if sender is not None and found.sent:
+        _check_bytes(sender, receiver, int(known["received"]), found)
+    return known
+
+
+def _check_bytes(sender: re.Match, receiver: re.Match, received: int, counted: UdpTotals) -> None:
+    """Raise if fewer bytes arrived than the receiver's counts are."""
+    assert counted.sent is not None
+    for measure in (_bytes, _rate_times_seconds):
+        _, most = measure(receiver)
+        least, _ = measure(sender)
+        if received * least > counted.sent * most:
+            arrived, sent = (
+                f"{line['amount']} {line['bytes']} at {line['rate']} {line['unit']}"
+                for line in (receiver, sender)
+            )
+            raise NoMeasurementError(
+                f"its receiver reports {counted.lost} lost of {counted.counted} datagrams, but "
+                f"{sent} were sent and {arrived} arrived: a client of version 3.13 or later does "
+                "not know the losses of an older server"
+            )
+
+
+def _bytes(line: re.Match) -> tuple[float, float]:
+    """Return the least and most bytes that are printed like this."""
+    return _around(line["amount"], _factor(line["bytes"] + "/sec", "B/s"))
+
+
+def _rate_times_seconds(line: re.Match) -> tuple[float, float]:
+    (least, most), seconds = _around(line["rate"], _factor(line["unit"], "B/s")), _seconds(line)
+    # A total begins at zero, exactly.
+    slack = _DIGIT * 10.0 ** -len(line["end"].partition(".")[2])
+    return least * max(seconds - slack, 0), most * (seconds + slack)
+
+
+def _around(number: str, unit: Fraction) -> tuple[float, float]:
+    slack = _DIGIT * 10.0 ** -len(number.partition(".")[2])
+    return max(float(number) - slack, 0) * float(unit), (float(number) + slack) * float(unit)
+
+
+def _udp_of_one_line(test: _Test, line: re.Match, *, is_client: bool) -> Known:
+    """Read the one total of versions 3.0 to 3.2: the bytes sent, and the datagrams received.
+
+    Its number of datagrams is that of the highest that the receiver knows of, also where the client
+    prints it as sent; those sent are the sum of the client's intervals.
+    """
+    counted = _DATAGRAMS.match(line["rest"])
+    if counted is None or counted["lost"] is None:
+        raise NoMeasurementError("iperf3 counted no datagram")
+    found = UdpTotals(counted=int(counted["total"]), lost=int(counted["lost"]))
+    by_sender = test.intervals and not any(_DATAGRAMS.match(i["rest"]) for i in test.intervals)
+    if is_client:
+        found.send_seconds, found.offered_mbps = _seconds(line), _rate(line)
+        found.sent = test.counted() if by_sender else None
+    else:
+        found.receive_seconds = _seconds(line)
+    return found.row()

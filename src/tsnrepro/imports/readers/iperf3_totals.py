@@ -1,0 +1,125 @@
+"""Checks that iperf3's text and JSON share, and the row that a UDP test's totals make."""
+
+from dataclasses import dataclass
+
+from tsnrepro.imports.plausibility import overflowed
+from tsnrepro.imports.readers.row import Known
+from tsnrepro.imports.screening import NoMeasurementError
+
+RECEIVE_SECONDS = "receive_seconds"
+"""Time that the receiver's total spans; counts are checked against it, and it is no result."""
+MORE_ARRIVED = (
+    "more datagrams arrived than were sent: duplicates reached the listener (no elimination), "
+    "or iperf3 miscounted"
+)
+BOTH_DIRECTIONS = (
+    "it is a test in both directions (--bidir), whose streams share the hosts and the links"
+)
+ONLY_SENT = "its totals are the sender's and do not show what arrived"
+SEVERAL_TESTS = "it has several tests"
+# A counter of datagrams is off by more than this only if it overflowed or lacks streams.
+_COUNTER_ERROR = 0.01
+_MARGIN = 10
+
+
+@dataclass
+class UdpTotals:
+    """Totals of a UDP test, over all streams; None for what the output lacks."""
+
+    sent: int | None = None
+    send_seconds: float | None = None
+    offered_mbps: float | None = None
+    counted: int | None = None
+    """Datagrams up to the last one that the receiver knows of."""
+    lost: int | None = None
+    """Those of them that did not arrive, as the receiver reports it."""
+    received: int | None = None
+    """By the bytes that arrived; by ``counted`` and ``lost`` if these are unknown."""
+    receive_seconds: float | None = None
+    delivered_mbps: float | None = None
+
+    def row(self) -> Known:
+        """Return the fields that the totals determine.
+
+        Raises
+        ------
+        NoMeasurementError
+            Nothing was counted, a counter overflowed, or more arrived than was sent.
+        """
+        check_counters(self.sent, self.counted, self.lost, self.received)
+        if self.counted == 0:
+            raise NoMeasurementError(
+                "iperf3 was interrupted, or nothing arrived: its receiver reports 0/0 datagrams"
+            )
+        received, lost = self.received, self.lost
+        if received is None:
+            if self.counted is None or lost is None:
+                raise NoMeasurementError(ONLY_SENT)
+            received = self.counted - lost
+        most = self.counted if self.sent is None else self.sent
+        if most is not None and received > most:
+            raise NoMeasurementError(f"{MORE_ARRIVED} ({received} of {most})")
+        known: Known = {"received": received}
+        if self.sent is None and self.counted and lost is not None:
+            known["loss_percent"] = 100 * lost / self.counted
+        for name in ("sent", "send_seconds", "offered_mbps", "delivered_mbps", RECEIVE_SECONDS):
+            if (value := getattr(self, name)) is not None:
+                known[name] = value
+        return known
+
+
+def check_counters(*counts: int | None) -> None:
+    """Raise if a count is where a counter ends.
+
+    Raises
+    ------
+    NoMeasurementError
+        It is the largest number of 31, 32, 63 or 64 bits.
+    """
+    if ended := [count for count in counts if count is not None and overflowed(count)]:
+        raise NoMeasurementError(f"it counts {ended[0]} datagrams: its counter overflowed")
+
+
+def check_sum(counted: int, expected: int, source: str) -> None:
+    """Raise if a total is far from what it should be, as after an overflow.
+
+    Parameters
+    ----------
+    counted
+        The total.
+    expected
+        The same by another part of the output.
+    source
+        That part, for the reason.
+
+    Raises
+    ------
+    NoMeasurementError
+        It is.
+    """
+    if abs(counted - expected) > _COUNTER_ERROR * expected + _MARGIN:
+        raise NoMeasurementError(
+            f"its total is {counted} datagrams, but {expected} by {source}: "
+            "a counter overflowed, or a part of the output is missing"
+        )
+
+
+def check_protocol(protocol: str, wants_udp: bool) -> None:
+    """Raise unless a test is of the protocol that the experiment needs.
+
+    Raises
+    ------
+    NoMeasurementError
+        It is not.
+    """
+    if protocol.upper() != ("UDP" if wants_udp else "TCP"):
+        experiment, wanted = ("loss", "UDP") if wants_udp else ("tcp", "TCP")
+        raise NoMeasurementError(f"it is a {protocol} test, and {experiment} needs {wanted}"[:200])
+
+
+def reported(error: object) -> str:
+    """Return the reason for a test that ended in an error, as iperf3 prints it."""
+    text = str(error).strip()
+    if "interrupt" in text or "terminated" in text:
+        return f"iperf3 was interrupted: {text}"[:200]
+    return f"iperf3 reports an error: {text}"[:200]
