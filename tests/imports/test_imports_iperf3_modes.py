@@ -259,6 +259,20 @@ def test_counters_that_began_again(server):
         assert "counter overflowed" in refusal(printed)
 
 
+def test_intervals_that_lack_some_do_not_show_what_was_sent():
+    old = UdpTest(1448, (500, 500, 500), (0, 0, 0), version=1).text().splitlines(keepends=True)
+    for missing in range(2, 5):
+        (found,) = known("".join(old[:missing] + old[missing + 1 :]))
+        assert "sent" not in found
+        assert found["received"] == 1500
+
+
+def test_a_tcp_test_of_which_nothing_arrived():
+    test = dataclasses.replace(TCP, received=0)
+    assert "interrupted, or nothing was received" in refusal(test.text(), "tcp")
+    assert "interrupted, or nothing was received" in refusal(test.document(), "tcp")
+
+
 def test_what_does_not_show_what_arrived():
     sender = [line for line in UDP.text().splitlines() if not line.endswith("receiver")]
     assert "do not show what arrived" in refusal("\n".join(sender))
@@ -270,7 +284,34 @@ def test_what_does_not_show_what_arrived():
 def test_streams_without_their_sum():
     text = dataclasses.replace(UDP, streams=2).text()
     lines = [line for line in text.splitlines() if not line.startswith("[SUM]")]
-    assert "several streams and no line with their sum" in refusal("\n".join(lines))
+    assert "several streams and no sum of them" in refusal("\n".join(lines))
+
+
+def test_datagrams_out_of_order_are_those_of_all_streams():
+    late = "[SUM]  0.0-2.0 sec  {} datagrams received out-of-order"
+    lines = dataclasses.replace(UDP, streams=2).text().splitlines()
+    lines[-2:-2] = [late.format(3), lines[-6], late.format(4)]
+    assert known("\n".join(lines))[0]["out_of_order"] == 7
+    # Until 3.1.1 the number is that of the datagrams lost.
+    old = dataclasses.replace(UDP, version=1).text()
+    assert "out_of_order" not in known(old + late.format(sum(UDP.lost)))[0]
+    assert known(old + late.format(5))[0]["out_of_order"] == 5
+
+
+def test_one_stream_without_sums_and_several():
+    """The first versions print sums for several streams only."""
+    for test, experiment in ((dataclasses.replace(UDP, version=0), "loss"), (TCP, "tcp")):
+        document = test.document()
+        names = {"sum": "udp", "sum_sent": "sender", "sum_received": "receiver"}
+        end = document["end"]
+        stream = {names[name]: end[name] for name in end if name != "streams"}
+        alone = document | {
+            "intervals": [{"streams": [one["sum"]]} for one in document["intervals"]],
+            "end": {"streams": [stream]},
+        }
+        assert known(alone, experiment) == known(document, experiment)
+        alone["end"]["streams"] *= 2
+        assert "several streams and no sum" in refusal(alone, experiment)
 
 
 def test_sctp_is_not_tcp():
@@ -299,6 +340,7 @@ Client connecting to 192.0.2.2, {protocol} port 5001
         IPERF_2.format(protocol="UDP").replace("Client connecting to 192.0.2.2, UDP", "Server "
                                                "listening on UDP"),
         "20261128140000,192.0.2.1,40000,192.0.2.2,5001,3,0.0-10.0,624951296,499961036\n",
+        "[  1] 0.0000-10.0051 sec  1.09 GBytes   938 Mbits/sec\n",
     ],
 )  # fmt: skip
 def test_iperf_2_is_another_program(text):

@@ -27,7 +27,7 @@ _ROWS_TO_COMPARE = 3
 _MEAN_FACTOR = 1.2
 _COUNTS = ("sent", "received", "observations")
 _RATES = ("offered_mbps", "delivered_mbps", "goodput_mbps", "sent_mbps")
-_COUNTER_ENDS = {2**bits - 1 for bits in (31, 32, 63, 64)}
+_COUNTER_ENDS = {2**bits - 1 for bits in (31, 32, 63, 64)} | {-(2**31), -(2**63)}
 # A test ends some time after its duration, and a stalled one even later.
 _DURATION_SLACK_S = 1.0
 # No packet is on its way for an hour, and no clock has run for less since 1970.
@@ -35,7 +35,7 @@ _LONGEST_LATENCY_US = 3.6e9
 
 
 def overflowed(count: float) -> bool:
-    """Return whether a count is where a counter ends: the largest number of 31 to 64 bits."""
+    """Return whether a count is where a counter of 32 or 64 bits ends."""
     return count in _COUNTER_ENDS
 
 

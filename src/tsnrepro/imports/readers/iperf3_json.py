@@ -7,9 +7,12 @@ from typing import Any
 from tsnrepro.common.errors import ToolError
 from tsnrepro.imports.readers.iperf3_totals import (
     BOTH_DIRECTIONS,
+    NO_GOODPUT,
+    NO_SUM,
     ONLY_SENT,
     SEVERAL_TESTS,
     UdpTotals,
+    are_whole,
     check_protocol,
     check_sum,
     reported,
@@ -20,8 +23,6 @@ from tsnrepro.tools import iperf3
 
 _OPENING = re.compile(r'\{\s{0,99}["}]')
 _FIRST_TO_COUNT_SENT = 3
-# The last interval may end a little before the test.
-_SAME_END_SECONDS = 0.1
 _TERMINATED = "the server has terminated"
 
 
@@ -100,7 +101,23 @@ def _document(text: str) -> dict[str, Any]:
     both = any("bidir" in name for name in end)
     if both or document.get("start", {}).get("test_start", {}).get("bidir"):
         raise NoMeasurementError(BOTH_DIRECTIONS)
+    for part in (end, *document.get("intervals", [])):
+        _add_sums(part)
     return document
+
+
+def _add_sums(part: dict[str, Any]) -> None:
+    """Add the sums of a single stream, which the first versions print for several only."""
+    streams = part.get("streams", [])
+    if not streams or any(name.startswith("sum") for name in part):
+        return
+    if len(streams) > 1:
+        raise NoMeasurementError(NO_SUM)
+    (one,) = streams
+    names = {"udp": "sum", "sender": "sum_sent", "receiver": "sum_received"}
+    if "bytes" in one:
+        part["sum"] = one
+    part |= {names[name]: value for name, value in one.items() if isinstance(value, dict)}
 
 
 def _decoded(text: str) -> list[dict[str, Any]]:
@@ -259,8 +276,8 @@ def _udp_of_server(document: dict[str, Any], arrived: dict[str, Any]) -> Known:
         received = counted.counted - counted.lost if counted.received is None else counted.received
         counted.receive_seconds = seconds
         counted.delivered_mbps = received * payload * 8 / seconds / 1e6
-    last = document["intervals"][-1]["sum"]["end"] if document.get("intervals") else 0
-    if last >= arrived["end"] - _SAME_END_SECONDS:
+    parts = [interval["sum"] for interval in document.get("intervals", [])]
+    if are_whole([(part["start"], part["end"]) for part in parts], arrived["end"]):
         check_sum(arrived["packets"], _sum_of_intervals(document), "its intervals")
     return counted.row()
 
@@ -268,7 +285,7 @@ def _udp_of_server(document: dict[str, Any], arrived: dict[str, Any]) -> Known:
 def _tcp(end: dict[str, Any]) -> Known:
     sent, arrived = end.get("sum_sent", {}), end.get("sum_received", {})
     if not arrived.get("bits_per_second"):
-        raise NoMeasurementError("iperf3 measured no goodput: nothing was received")
+        raise NoMeasurementError(NO_GOODPUT)
     known: Known = {
         "goodput_mbps": arrived["bits_per_second"] / 1e6,
         "seconds": arrived["seconds"],

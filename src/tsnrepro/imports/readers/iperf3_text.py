@@ -7,9 +7,12 @@ from fractions import Fraction
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.imports.readers.iperf3_totals import (
     BOTH_DIRECTIONS,
+    NO_GOODPUT,
+    NO_SUM,
     ONLY_SENT,
     SEVERAL_TESTS,
     UdpTotals,
+    are_whole,
     check_protocol,
     check_sum,
     reported,
@@ -52,15 +55,18 @@ _FAILURE = re.compile(
     r"\biperf3: (?:error|interrupt) - [^\n]*|\bthe (?:client|server) has (?:unexpectedly )?"
     r"(?:terminated|closed)[^\n]*"
 )
+_UNKNOWN_LOSS = "a client of version 3.13 or later does not know the losses of an older server"
 _IDLE = "Server listening on "
 _IPERF_2 = re.compile(
     r"^Client connecting to |^\[[^\n]{1,99}?\bconnected with\b|\bServer Report:"
-    r"|^Server listening on (?:TCP|UDP) port|^\d{14}(?:\.\d{1,9})?,[\d.:a-f]{2,45},",
+    r"|^Server listening on (?:TCP|UDP) port|^\d{14}(?:\.\d{1,9})?,[\d.:a-f]{2,45},"
+    # iperf3 prints seconds with two decimals.
+    r"|^\[ *(?:\d{1,6}|SUM)\] +\d{1,9}\.(?:\d|\d{4})- *\d{1,9}\.(?:\d|\d{4}) +sec"
+    r" +[\d.]{1,12} +\w?Bytes",
     re.MULTILINE,
 )
 # Printed numbers are rounded, and some are truncated: to their last digit.
 _DIGIT = 0.51
-_SAME_END_SECONDS = 0.1
 
 
 def before_server_output(text: str) -> str:
@@ -93,9 +99,17 @@ def totals(text: str, wants_udp: bool) -> Known:
         known |= _udp(test, sender, receiver)
     else:
         known |= _udp_of_one_line(test, ends[0], is_client=_SENT.search(text) is not None)
-    if late := _OUT_OF_ORDER.search(text):
-        known["out_of_order"] = int(late[1])
+    # Each stream has a line of its own.
+    late = sum(int(count) for count in _OUT_OF_ORDER.findall(text))
+    if late and (receiver or late != _lost(ends[0])):
+        known["out_of_order"] = late
     return known
+
+
+def _lost(line: re.Match) -> int:
+    """Return the datagrams lost, which the first versions print as those out of order."""
+    counted = _DATAGRAMS.match(line["rest"])
+    return int(counted["lost"] or 0) if counted else 0
 
 
 def intervals(text: str, wants_udp: bool) -> list[Known]:
@@ -149,7 +163,8 @@ class _Test:
         parts = [_DATAGRAMS.match(i["rest"]) or _PACKETS.match(i["rest"]) for i in self.intervals]
         if not parts or not all(parts) or not self.totals:
             return None
-        if float(self.intervals[-1]["end"]) < float(self.totals[-1]["end"]) - _SAME_END_SECONDS:
+        times = [(float(line["begin"]), float(line["end"])) for line in self.intervals]
+        if not are_whole(times, float(self.totals[-1]["end"])):
             return None
         return sum(int(part[part.re.groups]) for part in parts if part)
 
@@ -203,7 +218,7 @@ def _is_interval(line: re.Match) -> bool:
 
 def _of_one_stream(lines: list[re.Match]) -> list[re.Match]:
     if len({line["stream"] for line in lines}) > 1:
-        raise NoMeasurementError("it has several streams and no line with their sum")
+        raise NoMeasurementError(NO_SUM)
     return lines
 
 
@@ -260,7 +275,7 @@ def _seconds(line: re.Match) -> float:
 
 def _tcp(sender: re.Match | None, receiver: re.Match | None) -> Known:
     if receiver is None or not _rate(receiver):
-        raise NoMeasurementError("iperf3 measured no goodput: nothing was received")
+        raise NoMeasurementError(NO_GOODPUT)
     known: Known = {"goodput_mbps": _rate(receiver), "seconds": _seconds(receiver)}
     # A server before version 3.2 prints zero for the sender.
     if sender is not None and _rate(sender):
@@ -304,10 +319,10 @@ def _check_bytes(sender: re.Match, receiver: re.Match, received: int, counted: U
                 f"{line['amount']} {line['bytes']} at {line['rate']} {line['unit']}"
                 for line in (receiver, sender)
             )
+            why = "" if counted.lost else f": {_UNKNOWN_LOSS}"
             raise NoMeasurementError(
                 f"its receiver reports {counted.lost} lost of {counted.counted} datagrams, but "
-                f"{sent} were sent and {arrived} arrived: a client of version 3.13 or later does "
-                "not know the losses of an older server"
+                f"{sent} were sent and {arrived} arrived{why}"
             )
 
 

@@ -1,5 +1,6 @@
 """Checks that iperf3's text and JSON share, and the row that a UDP test's totals make."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tsnrepro.imports.plausibility import overflowed
@@ -15,11 +16,15 @@ MORE_ARRIVED = (
 BOTH_DIRECTIONS = (
     "it is a test in both directions (--bidir), whose streams share the hosts and the links"
 )
+NO_GOODPUT = "iperf3 measured no goodput: it was interrupted, or nothing was received"
 ONLY_SENT = "its totals are the sender's and do not show what arrived"
+NO_SUM = "it has several streams and no sum of them"
 SEVERAL_TESTS = "it has several tests"
 # A counter of datagrams is off by more than this only if it overflowed or lacks streams.
 _COUNTER_ERROR = 0.01
 _MARGIN = 10
+# The last interval may end a little before the test.
+_GAP_SECONDS = 0.1
 
 
 @dataclass
@@ -74,7 +79,7 @@ def check_counters(*counts: int | None) -> None:
     Raises
     ------
     NoMeasurementError
-        It is the largest number of 31, 32, 63 or 64 bits.
+        It is one of the extreme numbers of 32 or 64 bits.
     """
     if ended := [count for count in counts if count is not None and overflowed(count)]:
         raise NoMeasurementError(f"it counts {ended[0]} datagrams: its counter overflowed")
@@ -102,6 +107,13 @@ def check_sum(counted: int, expected: int, source: str) -> None:
             f"its total is {counted} datagrams, but {expected} by {source}: "
             "a counter overflowed, or a part of the output is missing"
         )
+
+
+def are_whole(intervals: Sequence[tuple[float, float]], end: float) -> bool:
+    """Return whether intervals follow each other from the begin of a test to its end."""
+    ends = [0.0, *(last for _, last in intervals)]
+    begins = [*(first for first, _ in intervals), end]
+    return all(b - e <= _GAP_SECONDS for b, e in zip(begins, ends, strict=True))
 
 
 def check_protocol(protocol: str, wants_udp: bool) -> None:
