@@ -462,6 +462,17 @@ def test_the_shipped_mapping_of_tool_output(tmp_path):
     assert "1472 in the mapping, 200 in the tool's output" in report.refused[0].reason
 
 
+def test_an_output_without_the_payload_is_named_without_advice_about_rows(tmp_path):
+    table = {"files": ["*.txt"], "format": "iperf3", "experiment": "loss"}
+    mapping = {"description": "x", "tables": {"t": table | {"fields": {"configuration": "frer"}}}}
+    (tmp_path / "m.json.yaml").write_text(json.dumps(mapping))
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a.txt").write_text(printed.IPERF3_UDP_CLIENT)
+    with pytest.raises(RecordError, match=r"it has no payload_bytes.*from_name") as error:
+        import_folder(tmp_path / "set", tmp_path / "m.json.yaml", "some", tmp_path / "raw")
+    assert "rows" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [

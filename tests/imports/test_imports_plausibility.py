@@ -116,6 +116,7 @@ def test_statistics_of_any_observations_pass(values, decimals):
         ({"mean_us": 50.0, "sd_us": 0.0, "min_us": 10.0, "max_us": 80.0}, "sd_us is 0, although"),
         ({"mean_us": 50.0, "sd_us": 1.0, "p50_us": 80.0}, "p50_us 80 is too far from mean_us 50"),
         ({"mean_us": 5e6, "duration_s": 1.0}, "longer than the test"),
+        ({"mean_us": 5.0, "observations": 2**31 - 1}, "observations is 2147483647"),
         ({"mean_us": 1.7e15}, "mean_us: a latency of 1.7e[+]09 s is a time of day"),
         ({"p99_us": 1.7e15}, "p99_us: a latency of 1.7e[+]09 s is a time of day"),
         ({"mean_us": 5.0, "valid_seconds": 2000.0, "duration_s": 2.0}, "valid_seconds is 2000 s"),

@@ -43,6 +43,7 @@ def test_data_pass():
         (b"\x28\xb5\x2f\xfd\x04\x00", "zstd"),
         (b"PK\x03\x04\x14", "zip"),
     ],
+    ids=["gzip", "xz", "bzip2", "zstd", "zip"],
 )
 def test_compressed_files_are_named(data, form):
     # A NUL is removed before a file is screened.

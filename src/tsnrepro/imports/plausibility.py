@@ -56,9 +56,7 @@ def wrong_rates(row: Numbers, link_mbps: float | None) -> Iterator[str]:
     link_mbps
         The link rate, if known.
     """
-    for name in ("sent", "received", "lost"):
-        if overflowed(row.get(name, 0)):
-            yield f"{name} is {row[name]:.0f}: its counter overflowed"
+    yield from _wrong_counts(row)
     yield from _wrong_duration(row)
     seconds = row.get("send_seconds") or row.get("duration_s")
     receiving = row.get("receive_seconds") or seconds
@@ -89,6 +87,12 @@ def wrong_rates(row: Numbers, link_mbps: float | None) -> Iterator[str]:
             )
     if link_mbps:
         yield from _beyond_line(row, link_mbps)
+
+
+def _wrong_counts(row: Numbers) -> Iterator[str]:
+    for name in (*_COUNTS, "lost"):
+        if overflowed(row.get(name, 0)):
+            yield f"{name} is {row[name]:.0f}: its counter overflowed"
 
 
 def _wrong_duration(row: Numbers) -> Iterator[str]:
@@ -153,6 +157,7 @@ def wrong_statistics(row: Numbers, digits: Mapping[str, float]) -> Iterator[str]
     for name in ("mean_us", *order):
         if wrong := wrong_latency(row.get(name, 0)):
             yield f"{name}: {wrong}"
+    yield from _wrong_counts(row)
     yield from _wrong_duration(row)
     for low, high in pairwise(order):
         if row[low] > row[high] + _slack(digits, low, high):

@@ -171,13 +171,15 @@ def trial_of(
     values, location = converted.values, converted.location
     if absent := [name for name in REQUIRED_FIELDS[table.experiment] if name not in values]:
         raise RecordError(
-            f"the row has no {absent[0]}", location, "Give a constant, or skip such rows"
+            f"the row has no {absent[0]}" if table.has_columns else f"it has no {absent[0]}",
+            location,
+            "Give a constant, or skip such rows" if table.has_columns else _NO_COLUMNS,
         )
     if values["configuration"] not in CONFIGURATIONS:
         raise RecordError(
             f"the configuration '{values['configuration']}'"[:100] + " is neither control nor frer",
             location,
-            "Translate it under values, or skip such rows",
+            "Translate it under values" + (", or skip such rows" if table.has_columns else ""),
         )
     if failure is None:
         check_and_complete(converted, table)
@@ -393,6 +395,7 @@ def _complete_loss(converted: ConvertedRow, remedy: str) -> None:
 
 
 _COMMA = "Set decimal: ',' under csv in the mapping, or remove the comma if it is between thousands"
+_NO_COLUMNS = "Give a constant, or a part of the file's name (from_name)"
 _NOT_A_NUMBER = "If it marks a missing value, list it under missing; else skip such rows"
 _NUMBERS = "Correct its unit, list marks of missing values under missing, or skip such rows"
 _COUNTS = "Correct the columns of the counts, or leave out the one that is wrong"

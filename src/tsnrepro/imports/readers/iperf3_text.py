@@ -30,7 +30,7 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _DATAGRAMS = re.compile(
-    rf" +[\d.]{{1,20}} ms +(?:(?P<lost>-?{_N})|Unknown)/(?P<total>{_N})(?: \([^)]*\))?"
+    rf" +(?:[\d.]{{1,20}}|-?nan) ms +(?:(?P<lost>-?{_N})|Unknown)/(?P<total>{_N})(?: \([^)]*\))?"
 )
 _PACKETS = re.compile(rf" +({_N})\s*$")
 _SENT = re.compile(rf"^\[ *(?:\d{{1,6}}|SUM)\] Sent ({_N}) datagrams", re.MULTILINE)
@@ -42,7 +42,7 @@ _DURATION = re.compile(rf"\bomitting {_N} seconds?, ({_N}) second test")
 _TARGET = re.compile(rf"Target Bitrate: ({_N})")
 # --title and --timestamps begin every line, and a terminal prints ^C into one.
 _PREFIX = re.compile(
-    r"^[^\n]{1,300}?(?=\[ *(?:\d{1,6}|SUM|ID)\]|- - -|Connecting to host "
+    r"^[^\n]{1,300}?(?=\[ *(?:\d{1,6}|SUM|ID)\][ \[]|- - -|Connecting to host "
     r"|Accepted connection from |Server listening on |Server (?:JSON )?output:)",
     re.MULTILINE,
 )
