@@ -286,6 +286,9 @@ def test_streams_without_their_sum():
     text = dataclasses.replace(UDP, streams=2).text()
     lines = [line for line in text.splitlines() if not line.startswith("[SUM]")]
     assert "several streams and no sum of them" in refusal("\n".join(lines))
+    totals = [line for line in text.splitlines() if "[SUM]   0.00-2.00" in line]
+    assert known("\n".join(lines[:6] + totals)) == known(text)
+    assert "several streams" in refusal("\n".join(lines[:6] + totals), rows="intervals")
 
 
 def test_datagrams_out_of_order_are_those_of_all_streams():

@@ -126,7 +126,7 @@ def intervals(text: str, wants_udp: bool) -> list[Known]:
     test = _one_test(server[0] if server else client)
     is_server = bool(server) or client.startswith("Accepted") or "\nAccepted connection" in client
     found = []
-    for line in test.intervals:
+    for line in test.intervals():
         counted, packets = _DATAGRAMS.match(line["rest"]), _PACKETS.match(line["rest"])
         udp = counted or (packets and not is_server)
         check_protocol(_protocol(text, "UDP" if udp else "TCP"), wants_udp)
@@ -149,22 +149,29 @@ def intervals(text: str, wants_udp: bool) -> list[Known]:
 
 @dataclass(frozen=True)
 class _Test:
-    """The lines with rates of one test: of its intervals, over all streams, and of its totals."""
+    """The lines with rates of one test: of its intervals, and of its totals."""
 
-    intervals: list[re.Match]
+    parts: list[re.Match]
     totals: list[re.Match]
 
     def of(self, end: str) -> re.Match | None:
         """Return the total of the ``sender`` or of the ``receiver``."""
         return _sum([line for line in self.totals if _end_of(line) == end])
 
+    def intervals(self) -> list[re.Match]:
+        """Return the lines of the intervals over all streams."""
+        return _over_all_streams(self.parts)
+
+    def is_of_receiver(self) -> bool:
+        """Return whether its intervals show what arrived."""
+        return any(_DATAGRAMS.match(line["rest"]) for line in self.parts)
+
     def counted(self) -> int | None:
         """Return the datagrams of all intervals; None if they are not those of the whole test."""
-        parts = [_DATAGRAMS.match(i["rest"]) or _PACKETS.match(i["rest"]) for i in self.intervals]
-        if not parts or not all(parts) or not self.totals:
-            return None
-        times = [(float(line["begin"]), float(line["end"])) for line in self.intervals]
-        if not are_whole(times, float(self.totals[-1]["end"])):
+        lines = _sums_or_single(self.parts)
+        parts = [_DATAGRAMS.match(i["rest"]) or _PACKETS.match(i["rest"]) for i in lines]
+        times = [(float(line["begin"]), float(line["end"])) for line in lines]
+        if not parts or not all(parts) or not are_whole(times, float(self.totals[-1]["end"])):
             return None
         return sum(int(part[part.re.groups]) for part in parts if part)
 
@@ -186,45 +193,67 @@ def _one_test(text: str) -> _Test:
         It is another program's, has several tests or one in both directions, or was interrupted.
     """
     if _IPERF_2.search(text):
-        raise NoMeasurementError(
-            "it is the output of iperf 2, which is another program than iperf3"
-        )
+        raise NoMeasurementError("it is the output of iperf 2, another program than iperf3")
     if len(_BEGINNING.findall(text)) > 1:
         raise NoMeasurementError(SEVERAL_TESTS, "", "Store one test per file")
     if _ROLE.search(text):
         raise NoMeasurementError(BOTH_DIRECTIONS)
     lines = list(_LINE.finditer(text))
-    idle = _IDLE in text[lines[-1].end() :] if lines else False
-    for failure in _FAILURE.finditer(text) if lines else ():
+    if lines:
+        _check_complete(text, lines[-1].end())
+    start, named = _start_of_totals(text, lines), any(map(_end_of, lines))
+    return _Test(
+        [line for line in lines if line.start() < start and _is_interval(line)],
+        [line for line in lines if line.start() >= start and (_end_of(line) or not named)],
+    )
+
+
+def _check_complete(text: str, end: int) -> None:
+    """Raise if a test, whose lines with rates end somewhere, was interrupted or failed."""
+    idle = _IDLE in text[end:]
+    for failure in _FAILURE.finditer(text):
         # A server is stopped by an interrupt when its test is over.
         if not (idle and "the server has terminated" in failure[0]):
             raise NoMeasurementError(reported(failure[0].removeprefix("iperf3: ")))
-    # Before version 3.3 the totals of a UDP test do not state whose they are.
-    ended = [line.start() for line in lines if _end_of(line)]
-    starts = [*ended, *(found.end() for found in _SUMMARY.finditer(text))]
-    if not starts and _SENT.search(text):
-        starts = [found.end() for found in _HEADER.finditer(text)][-1:]
-    start = min(starts, default=len(text)) if ended else max(starts, default=len(text))
-    parts = [line for line in lines if line.start() < start and _is_interval(line)]
-    return _Test(
-        [line for line in parts if line["stream"] == "SUM"] or _of_one_stream(parts),
-        [line for line in lines if line.start() >= start and (_end_of(line) or not ended)],
-    )
+
+
+def _start_of_totals(text: str, lines: list[re.Match]) -> int:
+    """Return where the totals begin.
+
+    Before version 3.3 those of a UDP test do not state whose they are, and only a header is before
+    them.
+    """
+    if named := [line.start() for line in lines if _end_of(line)]:
+        return named[0]
+    headers = [found.end() for found in _SUMMARY.finditer(text)]
+    if not headers and _SENT.search(text):
+        headers = [found.end() for found in _HEADER.finditer(text)]
+    return headers[-1] if headers else len(text)
 
 
 def _is_interval(line: re.Match) -> bool:
     return "(omitted)" not in line["rest"] and _seconds(line) > 0
 
 
-def _of_one_stream(lines: list[re.Match]) -> list[re.Match]:
-    if len({line["stream"] for line in lines}) > 1:
+def _over_all_streams(lines: list[re.Match]) -> list[re.Match]:
+    """Return the lines that are sums of several streams, or those of a single one."""
+    found = _sums_or_single(lines)
+    if lines and not found:
         raise NoMeasurementError(NO_SUM)
+    return found
+
+
+def _sums_or_single(lines: list[re.Match]) -> list[re.Match]:
+    """Return the same lines; none if there are several streams without a sum."""
+    streams = {line["stream"] for line in lines}
+    if len(streams) > 1:
+        return [line for line in lines if line["stream"] == "SUM"]
     return lines
 
 
 def _sum(lines: list[re.Match]) -> re.Match | None:
     """Return the line over all streams."""
-    chosen = [line for line in lines if line["stream"] == "SUM"] or _of_one_stream(lines)
+    chosen = _over_all_streams(lines)
     return chosen[-1] if chosen else None
 
 
@@ -299,8 +328,8 @@ def _udp(test: _Test, sender: re.Match | None, receiver: re.Match | None) -> Kno
             raise NoMeasurementError("its receiver does not report how many datagrams were lost")
         found.counted, found.lost = int(counted["total"]), int(counted["lost"])
     known = found.row()
-    by_receiver = any(_DATAGRAMS.match(line["rest"]) for line in test.intervals)
-    expected, total = test.counted(), found.counted if by_receiver else found.sent
+    expected = test.counted()
+    total = found.counted if test.is_of_receiver() else found.sent
     if expected is not None and total is not None:
         check_sum(total, expected, "its intervals")
     if sender is not None and found.sent:
@@ -353,10 +382,9 @@ def _udp_of_one_line(test: _Test, line: re.Match, *, is_client: bool) -> Known:
     if counted is None or counted["lost"] is None:
         raise NoMeasurementError("iperf3 counted no datagram")
     found = UdpTotals(counted=int(counted["total"]), lost=int(counted["lost"]))
-    by_sender = test.intervals and not any(_DATAGRAMS.match(i["rest"]) for i in test.intervals)
     if is_client:
         found.send_seconds, found.offered_mbps = _seconds(line), _rate(line)
-        found.sent = test.counted() if by_sender else None
+        found.sent = None if test.is_of_receiver() else test.counted()
     else:
         found.receive_seconds = _seconds(line)
     return found.row()
