@@ -67,6 +67,35 @@ def test_a_warning_may_stand_before_the_json(udp_output):
     assert iperf3.parse_udp(warned) == iperf3.parse_udp(udp_output)
 
 
+def test_forms_of_one_document(udp_output, tcp_output):
+    for output, parse in ((udp_output, iperf3.parse_udp), (tcp_output, iperf3.parse_tcp)):
+        document = json.loads(output)
+        events = [
+            ("start", document["start"]),
+            *(("interval", interval) for interval in document["intervals"]),
+            *((name, document[name]) for name in ("end", "server_output_json")),
+        ]
+        lines = [json.dumps({"event": name, "data": data}) for name, data in events]
+        for form in (2 * output, f"iperf 3.12\n{output}\niperf Done.\n", "\n".join(lines)):
+            assert parse(form) == parse(output)
+            assert not iperf3.failed(form)
+
+
+def test_more_than_one_test_or_direction_is_no_measurement(udp_output):
+    other = udp_output.replace('"packets"', '"counted"')
+    assert other != udp_output
+    reverse = json.loads(udp_output)
+    reverse["end"]["sum_bidir_reverse"] = {}
+    one_name = udp_output.replace('"sum_sent"', '"sum"', 1)
+    for output, said in (
+        (udp_output + other, "several tests"),
+        (json.dumps(reverse), "both directions"),
+        (one_name, "both directions"),
+    ):
+        with pytest.raises(ToolError, match=said):
+            iperf3.parse_udp(output)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -1,11 +1,22 @@
 """iperf3(1): UDP tests at a rate and payload, TCP tests without a rate limit."""
 
+import json
+import re
 from dataclasses import dataclass
+from typing import Any
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.tools.parsing import amount, count, json_object
+from tsnrepro.tools.parsing import amount, count, readable_json
 
 PORT = 5201
+JSON_OPENING = re.compile(r'\{\s{0,99}["}]')
+"""Where a JSON document may begin in an output."""
+SEVERAL_TESTS = ("it has several tests", "", "Store one test per file")
+"""Arguments of an error about an output with several tests."""
+BOTH_DIRECTIONS = (
+    "it is a test in both directions (--bidir), whose streams share the hosts and the links"
+)
+_TERMINATED = "the server has terminated"
 # A client's first UDP packet has 4 bytes of payload; every measured datagram has at least 16.
 MIN_UDP_PAYLOAD_BYTES = 16
 
@@ -90,17 +101,96 @@ def tcp_client(address: str, duration_s: float) -> list[str]:
 def failed(text: str) -> bool:
     """Return whether a client's output reports a failure, which may have exit status 0."""
     try:
-        _document(text)
+        document(text)
     except ToolError:
         return True
     return False
 
 
-def _document(text: str) -> dict:
-    document = json_object(text, "iperf3")
-    if "error" in document:
-        raise ToolError(f"iperf3 reports an error: {str(document['error'])[:500]}")
-    return document
+def document(text: str) -> dict[str, Any]:
+    """Return the JSON document of the one test in an output.
+
+    Text around it is skipped. The events of ``--json-stream`` (3.17) are joined to a document, and
+    one that is printed twice, as by some builds of 3.16 and 3.17, is returned once.
+
+    Raises
+    ------
+    ToolError
+        There is no document, or a damaged one; it reports an error, or is of several tests or of a
+        test in both directions.
+    """
+    found = _documents(text)
+    if not found:
+        raise ToolError(f"iperf3 printed no JSON: {text.strip()[:300] or 'nothing'}")
+    if "event" in found[0] and "data" in found[0]:
+        found = [_of_events(found)]
+    # A server that is stopped between two tests reports that in a document of its own.
+    found = [one for one in found if _TERMINATED not in str(one.get("error"))] or found
+    if any(one != found[0] for one in found[1:]):
+        raise ToolError(*SEVERAL_TESTS)
+    if "error" in found[0]:
+        raise ToolError(reported(str(found[0]["error"])))
+    if _is_bidirectional(found[0]):
+        raise ToolError(BOTH_DIRECTIONS)
+    return found[0]
+
+
+def _is_bidirectional(printed: dict[str, Any]) -> bool:
+    start, end = printed.get("start"), printed.get("end")
+    test = start.get("test_start") if isinstance(start, dict) else None
+    return (isinstance(end, dict) and any("bidir" in name for name in end)) or (
+        isinstance(test, dict) and bool(test.get("bidir"))
+    )
+
+
+def reported(message: str) -> str:
+    """Return why a test that ended in an error, as iperf3 prints it, is no measurement."""
+    text = message.strip()[:500]
+    if "interrupt" in text or "terminated" in text:
+        return f"iperf3 was interrupted: {text}"
+    return f"iperf3 reports an error: {text}"
+
+
+def _documents(text: str) -> list[dict[str, Any]]:
+    decoder, found, end = json.JSONDecoder(object_pairs_hook=_record), [], 0
+    text = readable_json(text)
+    try:
+        while opening := JSON_OPENING.search(text, end):
+            one, end = decoder.raw_decode(text, opening.start())
+            found.append(one)
+    except (ValueError, RecursionError) as error:  # also of an integer of thousands of digits
+        raise ToolError(
+            f"iperf3 printed damaged JSON, broken off or mixed with other output: {error}"[:300]
+        ) from error
+    return found
+
+
+def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; versions 3.7 to 3.10 print the sums of both directions by one name."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        names = [name for name, _ in pairs]
+        if any(name.startswith("sum") and names.count(name) > 1 for name in record):
+            raise ToolError(BOTH_DIRECTIONS)
+    return record
+
+
+def _of_events(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the document that the events of ``--json-stream`` make."""
+    joined: dict[str, Any] = {"intervals": []}
+    for before, one in zip([None, *events], events, strict=False):
+        name, data = one.get("event"), one.get("data")
+        if one == before:
+            continue
+        if name == "interval":
+            joined["intervals"].append(data)
+        elif name == "start" and "start" in joined:
+            raise ToolError(*SEVERAL_TESTS)
+        elif name is not None:
+            joined[name] = data
+    if "end" not in joined and "error" not in joined:
+        raise ToolError("iperf3 was interrupted: its events have no end")
+    return joined
 
 
 def parse_udp(text: str) -> Iperf3UdpResult:
@@ -111,10 +201,10 @@ def parse_udp(text: str) -> Iperf3UdpResult:
     ToolError
         The output is an error, or not of a UDP test.
     """
-    return udp_result(_document(text))
+    return udp_result(document(text))
 
 
-def udp_result(document: dict) -> Iperf3UdpResult:
+def udp_result(printed: dict[str, Any]) -> Iperf3UdpResult:
     """Return the result of a UDP test by the client's JSON document.
 
     Raises
@@ -123,9 +213,9 @@ def udp_result(document: dict) -> Iperf3UdpResult:
         The document is not of a UDP test.
     """
     try:
-        sent, received = document["end"]["sum_sent"], document["end"]["sum_received"]
-        payload = document["start"]["test_start"]["blksize"]
-        server_end = document["server_output_json"]["end"]
+        sent, received = printed["end"]["sum_sent"], printed["end"]["sum_received"]
+        payload = printed["start"]["test_start"]["blksize"]
+        server_end = printed["server_output_json"]["end"]
         seconds = amount(sent["seconds"], "iperf3's time of sending", positive=True)
         received_bytes = count(received["bytes"], "iperf3's count of bytes received")
         reordered = [s["udp"].get("out_of_order", 0) for s in server_end["streams"]]
@@ -154,9 +244,9 @@ def parse_tcp(text: str) -> Iperf3TcpResult:
     ToolError
         The output is an error, or not of a TCP test.
     """
-    document = _document(text)
+    printed = document(text)
     try:
-        end = document["end"]
+        end = printed["end"]
         return Iperf3TcpResult(
             goodput_mbps=_positive(end["sum_received"], "bits_per_second") / 1e6,
             sent_mbps=_positive(end["sum_sent"], "bits_per_second") / 1e6,

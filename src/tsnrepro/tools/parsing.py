@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,6 +13,12 @@ MAX_COUNT = 2**64 - 1
 """The kernel's and the tools' counters have 64 bits."""
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 """A count, for pydantic."""
+_NAN = re.compile(r"(?<=[:\[,\s])(?:-?nan|-NaN)(?=[\s,}\]])")
+
+
+def readable_json(text: str) -> str:
+    """Return JSON whose numbers that are none, as C prints them, are those that Python reads."""
+    return _NAN.sub("NaN", text) if "nan" in text or "-NaN" in text else text
 
 
 def json_object(text: str, tool: str) -> Any:

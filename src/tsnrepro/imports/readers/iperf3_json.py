@@ -1,35 +1,29 @@
 """iperf3's JSON: a document per test, or with ``--json-stream`` an event per line."""
 
-import json
 import re
 from typing import Any
 
 from tsnrepro.common.errors import ToolError
 from tsnrepro.imports.readers.iperf3_totals import (
-    BOTH_DIRECTIONS,
     NO_GOODPUT,
     NO_SUM,
     ONLY_SENT,
-    SEVERAL_TESTS,
     UdpTotals,
     are_whole,
     check_protocol,
     check_sum,
-    reported,
 )
-from tsnrepro.imports.readers.row import Known, numbers_readable
+from tsnrepro.imports.readers.row import Known
 from tsnrepro.imports.screening import NoMeasurementError
 from tsnrepro.tools import iperf3
 
-_OPENING = re.compile(r'\{\s{0,99}["}]')
 _FIRST_TO_COUNT_SENT = 3
-_TERMINATED = "the server has terminated"
 
 
 def begins(text: str) -> int | None:
     """Return where a text's first JSON document begins, or None."""
     start = text.find("{")
-    return start if start >= 0 and _OPENING.match(text, start) else None
+    return start if start >= 0 and iperf3.JSON_OPENING.match(text, start) else None
 
 
 def totals(text: str, wants_udp: bool) -> Known:
@@ -84,24 +78,14 @@ def _interval(part: dict[str, Any], wants_udp: bool, sends: bool) -> Known:
 
 
 def _document(text: str) -> dict[str, Any]:
-    """Return the one test of a file."""
-    found = _decoded(text)
-    if "event" in found[0] and "data" in found[0]:
-        found = [_of_events(found)]
-    # A server that is stopped between two tests reports that as a document of its own.
-    found = [one for one in found if _TERMINATED not in str(one.get("error"))] or found
-    document = found[0]
-    if any(one != document for one in found[1:]):
-        raise NoMeasurementError(SEVERAL_TESTS, "", "Store one test per file")
-    if "error" in document:
-        raise NoMeasurementError(reported(document["error"]))
+    """Return the document of a file's one test, in which every part has its sums."""
+    try:
+        document = iperf3.document(text)
+    except ToolError as error:
+        raise NoMeasurementError(error.what, "", error.remedy) from error
     if "x_values" in document:
         raise NoMeasurementError("it is a data file of flent, not an output of iperf3")
-    end = document.get("end", {})
-    both = any("bidir" in name for name in end)
-    if both or document.get("start", {}).get("test_start", {}).get("bidir"):
-        raise NoMeasurementError(BOTH_DIRECTIONS)
-    for part in (end, *document.get("intervals", [])):
+    for part in (document.get("end", {}), *document.get("intervals", [])):
         _add_sums(part)
     return document
 
@@ -118,46 +102,6 @@ def _add_sums(part: dict[str, Any]) -> None:
     if "bytes" in one:
         part["sum"] = one
     part |= {names[name]: value for name, value in one.items() if isinstance(value, dict)}
-
-
-def _decoded(text: str) -> list[dict[str, Any]]:
-    decoder, found, end = json.JSONDecoder(object_pairs_hook=_record), [], 0
-    text = numbers_readable(text)
-    try:
-        while opening := _OPENING.search(text, end):
-            document, end = decoder.raw_decode(text, opening.start())
-            found.append(document)
-    except (ValueError, RecursionError) as error:
-        raise NoMeasurementError(f"iperf3's JSON is broken: {error}"[:200]) from error
-    return found
-
-
-def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object; versions 3.7 to 3.10 print the sums of both directions by one name."""
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        names = [name for name, _ in pairs]
-        if any(name.startswith("sum") and names.count(name) > 1 for name in record):
-            raise NoMeasurementError(BOTH_DIRECTIONS)
-    return record
-
-
-def _of_events(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the document that the events of ``--json-stream`` make."""
-    document: dict[str, Any] = {"intervals": []}
-    for before, one in zip([None, *events], events, strict=False):
-        name, data = one.get("event"), one.get("data")
-        if one == before:
-            continue
-        if name == "interval":
-            document["intervals"].append(data)
-        elif name == "start" and "start" in document:
-            raise NoMeasurementError(SEVERAL_TESTS, "", "Store one test per file")
-        elif name is not None:
-            document[name] = data
-    if "end" not in document and "error" not in document:
-        raise NoMeasurementError("iperf3 was interrupted: its events have no end")
-    return document
 
 
 def _is_server(document: dict[str, Any]) -> bool:

@@ -6,20 +6,18 @@ from fractions import Fraction
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.imports.readers.iperf3_totals import (
-    BOTH_DIRECTIONS,
     NO_GOODPUT,
     NO_SUM,
     ONLY_SENT,
-    SEVERAL_TESTS,
     UdpTotals,
     are_whole,
     check_protocol,
     check_sum,
-    reported,
 )
 from tsnrepro.imports.readers.row import Known
 from tsnrepro.imports.screening import NoMeasurementError, error_in
 from tsnrepro.imports.units import factor, scaled
+from tsnrepro.tools import iperf3
 
 _N = r"\d{1,18}"
 _LINE = re.compile(
@@ -195,9 +193,9 @@ def _one_test(text: str) -> _Test:
     if _IPERF_2.search(text):
         raise NoMeasurementError("it is the output of iperf 2, another program than iperf3")
     if len(_BEGINNING.findall(text)) > 1:
-        raise NoMeasurementError(SEVERAL_TESTS, "", "Store one test per file")
+        raise NoMeasurementError(*iperf3.SEVERAL_TESTS)
     if _ROLE.search(text):
-        raise NoMeasurementError(BOTH_DIRECTIONS)
+        raise NoMeasurementError(iperf3.BOTH_DIRECTIONS)
     lines = list(_LINE.finditer(text))
     if lines:
         _check_complete(text, lines[-1].end())
@@ -214,7 +212,7 @@ def _check_complete(text: str, end: int) -> None:
     for failure in _FAILURE.finditer(text):
         # A server is stopped by an interrupt when its test is over.
         if not (idle and "the server has terminated" in failure[0]):
-            raise NoMeasurementError(reported(failure[0].removeprefix("iperf3: ")))
+            raise NoMeasurementError(iperf3.reported(failure[0].removeprefix("iperf3: ")))
 
 
 def _start_of_totals(text: str, lines: list[re.Match]) -> int:

@@ -13,13 +13,9 @@ MORE_ARRIVED = (
     "more datagrams arrived than were sent: duplicates reached the listener (no elimination), "
     "or iperf3 miscounted"
 )
-BOTH_DIRECTIONS = (
-    "it is a test in both directions (--bidir), whose streams share the hosts and the links"
-)
 NO_GOODPUT = "iperf3 measured no goodput: it was interrupted, or nothing was received"
 ONLY_SENT = "its totals are the sender's and do not show what arrived"
 NO_SUM = "it has several streams and no sum of them"
-SEVERAL_TESTS = "it has several tests"
 # A counter of datagrams is off by more than this only if it overflowed or lacks streams.
 _COUNTER_ERROR = 0.01
 _MARGIN = 10
@@ -127,11 +123,3 @@ def check_protocol(protocol: str, wants_udp: bool) -> None:
     if protocol.upper() != ("UDP" if wants_udp else "TCP"):
         experiment, wanted = ("loss", "UDP") if wants_udp else ("tcp", "TCP")
         raise NoMeasurementError(f"it is a {protocol} test, and {experiment} needs {wanted}"[:200])
-
-
-def reported(error: object) -> str:
-    """Return the reason for a test that ended in an error, as iperf3 prints it."""
-    text = str(error).strip()
-    if "interrupt" in text or "terminated" in text:
-        return f"iperf3 was interrupted: {text}"[:200]
-    return f"iperf3 reports an error: {text}"[:200]

@@ -8,8 +8,9 @@ from typing import Any
 from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.files import SourceFile, printable
 from tsnrepro.imports.mapping import MappedTable
-from tsnrepro.imports.readers.row import DataRow, FileRows, names_available, numbers_readable
+from tsnrepro.imports.readers.row import DataRow, FileRows, names_available
 from tsnrepro.imports.screening import NoMeasurementError, error_in
+from tsnrepro.tools.parsing import readable_json
 
 _RANGE = re.compile(r"(\d{0,9}):(\d{0,9})")
 _KEY = re.compile(r"\{(\w+)\}")
@@ -47,7 +48,7 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
 
 def _load(text: str) -> Any:
     try:
-        return json.loads(numbers_readable(text))
+        return json.loads(readable_json(text))
     except (ValueError, RecursionError) as error:
         reason = error_in(text) if not text.lstrip().startswith(("{", "[")) else None
         raise NoMeasurementError(reason or f"it is not JSON: {error}"[:_MAX_SHOWN]) from error

@@ -15,7 +15,6 @@ Known = dict[str, int | float | str]
 DECIMAL_COMMA = re.compile(r"[+-]?\d{0,18},\d{1,18}")
 """A number as spreadsheets of many countries save it."""
 _MAX_SHOWN = 400
-_NAN = re.compile(r"(?<=[:\[,\s])(?:-?nan|-NaN)(?=[\s,}\]])")
 
 
 @dataclass
@@ -63,11 +62,6 @@ class FileRows:
 
     def __post_init__(self) -> None:
         self.skipped_rows = max(self.skipped_rows, len(self.skipped))
-
-
-def numbers_readable(text: str) -> str:
-    """Return JSON whose numbers that are none, as C prints them, are those that Python reads."""
-    return _NAN.sub("NaN", text) if "nan" in text or "-NaN" in text else text
 
 
 def one_row(known: Known, **more: Any) -> FileRows:
