@@ -60,12 +60,17 @@ class UdpTotals:
         most = self.counted if self.sent is None else self.sent
         if most is not None and received > most:
             raise NoMeasurementError(f"{MORE_ARRIVED} ({received} of {most})")
-        known: Known = {"received": received}
+        found = {
+            "sent": self.sent,
+            "send_seconds": self.send_seconds,
+            "offered_mbps": self.offered_mbps,
+            "received": received,
+            "delivered_mbps": self.delivered_mbps,
+            RECEIVE_SECONDS: self.receive_seconds,
+        }
+        known: Known = {name: value for name, value in found.items() if value is not None}
         if self.sent is None and self.counted and lost is not None:
             known["loss_percent"] = 100 * lost / self.counted
-        for name in ("sent", "send_seconds", "offered_mbps", "delivered_mbps", RECEIVE_SECONDS):
-            if (value := getattr(self, name)) is not None:
-                known[name] = value
         return known
 
 
