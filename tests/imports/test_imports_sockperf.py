@@ -1,5 +1,8 @@
 """sockperf: summaries with and without colours, full logs and their parser."""
 
+import io
+import re
+
 import numpy as np
 import pytest
 import tool_outputs as printed
@@ -11,7 +14,7 @@ from tsnrepro.common.errors import ToolError
 from tsnrepro.imports.readers import sockperf
 from tsnrepro.imports.readers.row import statistics
 from tsnrepro.imports.screening import NoMeasurementError
-from tsnrepro.tools.sockperf import COLOUR, parse_log
+from tsnrepro.tools.sockperf import COLOUR, log_pieces, parse, parse_log
 
 latencies = st.lists(st.integers(1, 10**7).map(lambda n: n / 1000), min_size=2, max_size=40)
 
@@ -81,6 +84,26 @@ def test_a_log_without_its_summary_has_statistics_of_its_observations():
     assert found["sd_us"] == pytest.approx(np.std(values, ddof=1))
 
 
+def test_further_statistics_of_the_average_are_no_error_message():
+    further = "(std-dev=22.032, cv=0.659, std-error=0.145, 99.0% ci=[33.040, 33.786])"
+    text = printed.SOCKPERF.replace("(std-dev=22.032)", further)
+    assert known(text) == known(printed.SOCKPERF)
+    with pytest.raises(NoMeasurementError, match="printed no"):
+        read(text[: text.index("# dropped")])
+
+
+def test_the_table_of_a_histogram_is_no_observation():
+    rule = "------------------------------\n"
+    log = printed.sockperf_log([50.0, 51.0]) + f"histogram was built\n{rule}50   2\n{rule}"
+    assert sockperf.observations(source_file(log)).tolist() == [50, 51]
+
+
+def test_mode_under_load_is_named():
+    text = printed.SOCKPERF.replace("SentMessages=23169", "SentMessages=2316801")
+    with pytest.raises(NoMeasurementError, match="under-load"):
+        read(text.replace("SentMessages=34038", "SentMessages=3403800"))
+
+
 @given(latencies)
 def test_a_quantile_is_the_smallest_observation_that_its_share_does_not_exceed(values):
     found = statistics(np.array(values))
@@ -126,3 +149,79 @@ def test_windows_line_ends():
 def test_a_broken_log_is_an_error_that_names_the_row(text, what):
     with pytest.raises(ToolError, match=what):
         parse_log(text)
+
+
+# --- versions 3.3 to 3.10, and other modes ----------------------------------------------------
+
+FURTHER = ", mean-ad=1.9, siqr=1.0, cv=0.062, std-error=0.042, p-value=0.1, 99.0% ci=[1.0, 2.0])"
+
+
+@pytest.mark.parametrize(
+    ("average", "factor"),
+    [
+        (f"avg-latency=33.413 (std-dev=22.032{FURTHER}", 1),
+        ("avg-lat= 33.413 (std-dev=22.032)", 1),
+        (f"avg-rtt=33.413 (std-dev=22.032{FURTHER}", 0.5),
+    ],
+)
+def test_the_average_of_each_version(average, factor):
+    text = re.sub(r"avg-latency=.*\)", average, COLOUR.sub("", printed.SOCKPERF))
+    found = parse(text)
+    assert found.mean_us == factor * 33.413
+    assert found.sd_us == factor * 22.032
+    assert found.percentiles_us["99.000"] == factor * 150.058
+
+
+def test_percentiles_of_old_versions_have_two_decimals():
+    old = re.sub(r"(percentile \d+\.\d\d)\d", r"\1", COLOUR.sub("", printed.SOCKPERF))
+    assert parse(old).percentiles_us["50.000"] == 33.973
+
+
+UNDER_LOAD = {
+    "SentMessages=34038; ReceivedMessages=34037": "SentMessages=20100; ReceivedMessages=201",
+    "SentMessages=23169; ReceivedMessages=23169": "SentMessages=15501; ReceivedMessages=156",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (UNDER_LOAD, "under-load, with a reply to every 100 messages"),
+        ({"Latency is": "Latency of burst of 4 messages is"}, "bursts of 4 messages"),
+        ({"Latency is 33.413 usec": "Message Rate is 9 [msg/sec]"}, "throughput.*ping-pong"),
+        ({"sockperf: Summary": "[Valid Duration] RunTime=1.0 sec; SentMessages=9; "
+          "ReceivedMessages=9\nsockperf: Summary"}, "measured 2 servers"),
+    ],
+)  # fmt: skip
+def test_other_modes_are_named(changes, says):
+    text = printed.SOCKPERF
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    with pytest.raises(ToolError, match=says):
+        parse(text)
+
+
+def test_lost_replies_are_not_mode_under_load():
+    text = printed.SOCKPERF.replace("ReceivedMessages=23169", "ReceivedMessages=9000")
+    lost = text.replace("dropped messages = 0", "dropped messages = 14169")
+    assert parse(lost).observations == 9000
+
+
+RULE = "------------------------------\n"
+HISTOGRAM = f"histogram was built using --h_bin_size_us=5\n{RULE}bin (usec)\n50   4\n{RULE}"
+
+
+def test_observations_end_at_the_first_rule_behind_the_header():
+    log = printed.sockperf_log([50.0, 51.0, 52.0], summary=False) + HISTOGRAM
+    assert parse_log(log)["half_round_trip_us"].tolist() == [50, 51, 52]
+    for piece_bytes in (220, 260, 1000):
+        pieces = log_pieces(io.BytesIO(log.encode()), piece_bytes)
+        assert np.concatenate([*pieces]).tolist() == [50, 51, 52]
+
+
+def test_a_log_of_times_alone():
+    """Of the first versions, where a lost message has no time of receipt."""
+    log = f"{RULE}txTime, rxTime\n1.000000000, 1.000100000\n2.0, 0.0\n3.0, 3.0002\n{RULE}"
+    assert parse_log(log)["half_round_trip_us"].tolist() == pytest.approx([50, 100])
+    assert next(log_pieces(io.BytesIO(log.encode()))).tolist() == pytest.approx([50, 100])

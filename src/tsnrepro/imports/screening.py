@@ -14,8 +14,9 @@ HEAD_BYTES = 65536
 _SHOWN = 160
 
 _USAGE = re.compile(r"^[ \t]*usage:?[ \t]+\S", re.IGNORECASE | re.MULTILINE)
+# Not of a statistic's name: `std-error=0.042`.
 _ERROR = re.compile(
-    r"^.*(?:\berror\b|command not found|no such (?:file|device)|permission denied"
+    r"^.*(?:(?<![\w-])error\b(?!\s*=)|command not found|no such (?:file|device)|permission denied"
     r"|connection (?:refused|timed out|reset)|unable to connect|network is unreachable"
     r"|traceback \(most recent call last\)|segmentation fault|no messages were received"
     r"|unrecognized option|invalid option).*$",

@@ -1,7 +1,7 @@
 """sockperf(3), mode ping-pong: half RTTs, one request at a time."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -9,9 +9,11 @@ from tsnrepro.common.errors import ToolError
 from tsnrepro.tools.parsing import amount
 
 PORT = 11111
-LOG_HEADER = re.compile(rb"packet, txTime\(sec\), rxTime\(sec\), (latency|rtt)\(usec\)\r?\n")
+# The first versions log only the times.
+LOG_HEADER = re.compile(
+    rb"packet, txTime\(sec\), rxTime\(sec\), (latency|rtt)\(usec\)\r?\n|txTime, rxTime\r?\n"
+)
 LOG_RULE = b"\n---"
-LOG_TAIL_BYTES = 4096
 _NO_OBSERVATION = "sockperf's full log holds no observation"
 
 COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
@@ -21,8 +23,14 @@ _TOTAL = re.compile(rf"\[Total Run\].*?SentMessages={_COUNT}; ReceivedMessages={
 _VALID = re.compile(
     rf"\[Valid Duration\] RunTime=(\d+(?:\.\d+)?) sec; SentMessages={_COUNT}; Rec\w+={_COUNT}"
 )
-AVERAGE = re.compile(r"avg-latency=\s*(\d+(?:\.\d+)?) \(std-dev=\s*(\d+(?:\.\d+)?)\)")
-_DROPPED = re.compile(rf"# dropped messages = {_COUNT}; # duplicated messages = {_COUNT}")
+# Version 3.8 and later print more statistics in the same parentheses.
+AVERAGE = re.compile(r"avg-(lat(?:ency)?|rtt)=\s*(\d+(?:\.\d+)?) \(std-dev=\s*(\d+(?:\.\d+)?)[,)]")
+_DROPPED = re.compile(
+    rf"# dropped messages = {_COUNT}; # duplicated messages = {_COUNT}"
+    rf"(?:; # out-of-order messages = {_COUNT})?"
+)
+_THROUGHPUT = re.compile(r"Summary: (?:Message Rate|BandWidth) is ")
+_BURST = re.compile(r" of burst of (\d+) messages is ")
 _PERCENTILE = re.compile(r"percentile (\d+\.\d+) =\s*(\d+(?:\.\d+)?)")
 _EXTREME = re.compile(r"<(MIN|MAX)> observation =\s*(\d+(?:\.\d+)?)")
 
@@ -72,13 +80,17 @@ def parse(text: str) -> SockperfResult:
     Raises
     ------
     ToolError
-        A value is missing: the test failed, or sockperf ran in another mode.
+        A value is missing: the test failed; or sockperf ran in another mode, or with several
+        servers.
     """
     text = COLOUR.sub("", text)
+    _check_mode(text)
     sent, received = _found(_TOTAL, text, "total run")
-    seconds, _, observations = _found(_VALID, text, "valid duration")
-    mean, sd = _found(AVERAGE, text, "average latency")
-    dropped, duplicated = _found(_DROPPED, text, "count of dropped messages")
+    seconds, sent_then, observations = _found(_VALID, text, "valid duration")
+    kind, mean, sd = _found(AVERAGE, text, "average latency")
+    dropped, duplicated, late = _found(_DROPPED, text, "count of dropped messages")
+    _check_each_is_replied(int(sent_then), int(observations) + int(dropped) + int(late or 0))
+    half = 0.5 if kind == "rtt" else 1
     extremes = dict(_EXTREME.findall(text))
     if set(extremes) != {"MIN", "MAX"}:
         raise ToolError("sockperf printed no minimum and maximum")
@@ -89,14 +101,37 @@ def parse(text: str) -> SockperfResult:
         valid_seconds=float(seconds),
         dropped=int(dropped),
         duplicated=int(duplicated),
-        mean_us=float(mean),
-        sd_us=float(sd),
-        min_us=float(extremes["MIN"]),
-        max_us=float(extremes["MAX"]),
-        percentiles_us={q: float(value) for q, value in _PERCENTILE.findall(text)},
+        mean_us=half * float(mean),
+        sd_us=half * float(sd),
+        min_us=half * float(extremes["MIN"]),
+        max_us=half * float(extremes["MAX"]),
+        percentiles_us={
+            f"{float(q):.3f}": half * float(value) for q, value in _PERCENTILE.findall(text)
+        },
     )
     _check(result)
     return result
+
+
+def _check_mode(text: str) -> None:
+    mode = "in mode throughput" if _THROUGHPUT.search(text) else None
+    if burst := _BURST.search(text):
+        mode = f"with bursts of {burst[1]} messages"
+    if mode:
+        raise ToolError(f"sockperf ran {mode}", "", "Use sockperf ping-pong, without --burst")
+    if (servers := len(_VALID.findall(text))) > 1:
+        raise ToolError(f"sockperf measured {servers} servers", "", "Measure one server")
+
+
+def _check_each_is_replied(sent: int, replied: int) -> None:
+    """Refuse mode under-load, where the server replies to one of N messages, 100 by default."""
+    if replied > 1 and sent > 1.5 * replied:
+        every = round((sent - 1) / (replied - 1))
+        raise ToolError(
+            f"sockperf ran in mode under-load, with a reply to every {every} messages",
+            "",
+            "Use sockperf ping-pong",
+        )
 
 
 def _check(result: SockperfResult) -> None:
@@ -137,11 +172,12 @@ def parse_log(log: str | bytes):
 
     data = log.encode() if isinstance(log, str) else log
     header = _log_header(data)
-    body = pa.py_buffer(data)[header.end() : _log_end(data, header.end())]
+    start = header.end()
+    rule = data.find(LOG_RULE, start - 1) + 1
+    body = pa.py_buffer(data)[start : rule or len(data)]
     if not body.size:
         raise ToolError(_NO_OBSERVATION)
-    sent, latency = _log_columns(body, ["sent_s", "latency_us"])
-    latency = _half_round_trips(latency, header)
+    sent, latency = log_columns(body, header, with_times=True)
     return pd.DataFrame({"sent_s": sent, "half_round_trip_us": latency}, copy=False)
 
 
@@ -157,24 +193,34 @@ def log_pieces(log: BinaryIO, piece_bytes: int = 8 << 20) -> Iterator[Any]:
     """
     head = log.read(piece_bytes)
     header = _log_header(head)
-    rows, more, found = head[header.end() :], True, False
-    while more:
-        read = log.read(piece_bytes)
-        rows, more = rows + read, bool(read)
-        # A log is closed within its last bytes, so these are kept until more are read.
-        end = rows.rfind(b"\n", 0, max(0, len(rows) - LOG_TAIL_BYTES)) + 1 if more else _end(rows)
-        if end:
-            found = True
-            (latency,) = _log_columns(rows[:end], ["latency_us"])
-            yield _half_round_trips(latency, header)
-        rows = rows[end:]
+    found = False
+    for rows in observed_rows(_whole_lines(log, head[header.end() :], piece_bytes)):
+        found = True
+        yield log_columns(rows, header)[0]
     if not found:
         raise ToolError(_NO_OBSERVATION)
 
 
-def _end(rows: bytes) -> int:
-    """Return the end of the observations in the last rows of a log."""
-    return 0 if rows.startswith(LOG_RULE[1:]) else _log_end(rows, 1)
+def _whole_lines(log: BinaryIO, rows: bytes, piece_bytes: int) -> Iterator[bytes]:
+    while read := log.read(piece_bytes):
+        rows += read
+        end = rows.rfind(b"\n") + 1
+        yield rows[:end]
+        rows = rows[end:]
+    yield rows
+
+
+def observed_rows(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the rows of observations of a log, given blocks of whole lines behind its header.
+
+    A line of dashes closes a complete log; the table of ``--histogram`` is behind it.
+    """
+    for block in blocks:
+        rule = 0 if block.startswith(LOG_RULE[1:]) else block.find(LOG_RULE) + 1 or None
+        if rows := block[:rule]:
+            yield rows
+        if rule is not None:
+            return
 
 
 def _log_header(data: bytes) -> re.Match[bytes]:
@@ -184,21 +230,34 @@ def _log_header(data: bytes) -> re.Match[bytes]:
     return header
 
 
-def _half_round_trips(latency: Any, header: re.Match[bytes]) -> Any:
-    """Return a log's latencies as half RTTs."""
+def log_columns(body: Any, header: re.Match[bytes], *, with_times: bool = False) -> tuple[Any, ...]:
+    """Return the half RTTs of a log's rows in microseconds, behind their send times if wanted.
+
+    Raises
+    ------
+    ToolError
+        A row is invalid.
+    """
     import numpy as np  # noqa: PLC0415
 
+    if header[1] is None:  # a lost message has 0 as its time of receipt
+        sent, received = _csv_columns(body, ["sent_s", "received_s"], ["sent_s", "received_s"])
+        sent, received = sent[received != 0], received[received != 0]
+        times, latency = (sent,), (received - sent) * 1e6 / 2
+    else:
+        names = ["packet", "sent_s", "received_s", "latency_us"]
+        kept = ["sent_s", "latency_us"] if with_times else ["latency_us"]
+        *times, latency = _csv_columns(body, names, kept)
+        latency = latency / 2 if header[1] == b"rtt" else latency
     if not (np.isfinite(latency) & (latency >= 0)).all():
         raise ToolError("sockperf's full log has a latency that is negative or not a number")
-    return latency / 2 if header[1] == b"rtt" else latency
+    return (*times, latency) if with_times else (latency,)
 
 
-def _log_columns(body: Any, kept: list[str]) -> tuple[Any, ...]:
+def _csv_columns(body: Any, names: list[str], kept: list[str]) -> tuple[Any, ...]:
     """Return columns of a log as arrays."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv  # noqa: PLC0415
-
-    names = ["packet", "sent_s", "received_s", "latency_us"]
 
     def read(threads: bool):
         return csv.read_csv(
@@ -222,10 +281,3 @@ def _log_columns(body: Any, kept: list[str]) -> tuple[Any, ...]:
             reason = str(error)[:300]
             raise ToolError(f"sockperf's full log has an invalid row: {reason}") from error
     return tuple(table[name].to_numpy() for name in kept)
-
-
-def _log_end(data: bytes, start: int) -> int:
-    """Return the end of the observations: a complete log is closed by a line of dashes."""
-    # Searched from the end, since a log is long.
-    end = data.rfind(LOG_RULE, max(start - 1, len(data) - LOG_TAIL_BYTES))
-    return end + 1 if end >= 0 else len(data)
