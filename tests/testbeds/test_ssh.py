@@ -138,6 +138,9 @@ def test_the_users_shell_set_up_stays_out(host):
     )
     assert environment["PATH"] == "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     assert environment["TMPDIR"] == "/run"
+    assert environment["LC_ALL"] == "C"
+    started = host.start(["printenv", "LC_ALL"], deadline_s=5).wait().check()
+    assert started.stdout == "C\n"
 
 
 # --- output and exit status ----------------------------------------------------------------------

@@ -35,6 +35,47 @@ def test_what_does_not_add_up_is_refused(printed, says):
         parse(printed)
 
 
+REPLY = "64 bytes from 10.0.0.2: icmp_seq=4 ttl=64 time=1.20 ms"
+
+
+@pytest.mark.parametrize("mark", [" (BAD CHECKSUM!)", " (DUP!) (BAD CHECKSUM!)"])
+def test_a_reply_with_a_wrong_checksum_is_none(mark):
+    """As by ping itself, which does not count it among the received."""
+    found = parse(PING.replace(REPLY, REPLY + mark).replace("3 received", "2 received"))
+    assert (found.received, found.round_trips_us) == (2, pytest.approx([45, 31]))
+
+
+def test_a_truncated_reply_is_none():
+    """Ping counts it among the received, and prints no time."""
+    found = parse(PING.replace(REPLY, REPLY.partition(" time")[0] + " (truncated)"))
+    assert (found.received, found.round_trips_us) == (2, pytest.approx([45, 31]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"icmp_seq": "seq", "3 received": "3 packets received"}, "BusyBox.*iputils-ping"),
+        ({"3 received": "3 packets received"}, "not ping of iputils"),
+        ({"time=1.20": "time=1,20"}, "another language.*LC_ALL=C"),
+        ({"time=": "Zeit="}, "another language"),
+        ({"packets transmitted": "paquetes transmitidos"}, "another language"),
+        ({"time=1.20": "time<1"}, "below its resolution"),
+        ({" time=0.045 ms": ""}, "no room for a time stamp"),
+        (
+            {"rtt min": "ping: Warning: time of day goes back (-8us), taking c\n"},
+            "clock was set back",
+        ),
+    ],
+)
+def test_other_pings_and_unsound_times_are_named(changes, says):
+    text = PING
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    with pytest.raises(ToolError, match=says):
+        parse(text)
+
+
 def test_the_command():
     assert ping("10.0.0.2", 56, 10, 20) == [
         *("ping", "-n", "-c", "10", "-i", "0.02", "-s", "56", "-W", "1", "10.0.0.2"),

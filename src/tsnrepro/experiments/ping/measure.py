@@ -30,6 +30,6 @@ def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     done = hosts.hosts[TALKER].run(argv, deadline_s=factors.sending_s + 10)
     measured.outputs["ping.txt"] = done.stdout
     # The exit status is 1 where a request had no reply, which is a result.
-    result = ping.parse(done.stdout or done.check().stdout)
+    result = ping.parse((done.stdout or done.check().stdout) + done.stderr)
     counts = {"sent": result.sent, "received": result.received}
     measured.values["result"] = counts | ping.quantiles_us(result)

@@ -31,10 +31,11 @@ _LIMIT_BYTES = 16 << 20
 
 # Prints its process ID and becomes the command. The ID is needed to terminate it early, because
 # OpenSSH forwards no signals to a root session's commands.
-_ANNOUNCE_PID = 'echo $$; exec "$@"'
+# Without a language, or translated messages and decimal commas would have to be parsed.
+_ANNOUNCE_PID = 'export LC_ALL=C; echo $$; exec "$@"'
 # Standard input is empty, which the host itself ensures: an end of input sent from this side may
 # cross the close of a quick command, upon which sshd closes the whole connection.
-_WITHOUT_INPUT = 'exec "$@" </dev/null'
+_WITHOUT_INPUT = 'export LC_ALL=C; exec "$@" </dev/null'
 # Reads a number of bytes rather than to the end of input, for the same reason. It prints when it is
 # ready, because input to a command that has ended may cross its close as well.
 _WRITE = '{ echo ready >&3; head -c "$1"; } 3>&1 >"$2" && chmod 755 "$2"'
