@@ -102,3 +102,16 @@ def test_half_round_trips_are_drawn_against_half_of_the_bound(of_two_sizes):
     assert set(lines["half of 300 µs round trip"]) == {150}
     (legend,) = figure.legends
     assert "half of 300 µs round trip" in [text.get_text() for text in legend.get_texts()]
+
+
+def test_one_way_latencies_have_no_round_trips_beside_them(of_two_sizes):
+    trials, samples = of_two_sizes
+    trials = trials.assign(quantity="one way")
+    table = latency_sizes.table(trials, samples)
+    assert table["published_us"].isna().all()
+    of_round_trips = table["statistic"].isin(["margin", "round_trip_margin", "waiting"])
+    assert table[of_round_trips]["value"].isna().all()
+    assert "one-way latencies" in " ".join(table[of_round_trips]["method"])
+    figure = latency_sizes.latency_by_size(table, "invented")
+    shown = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert not {"published", "half of 300 µs round trip"} & {*shown}

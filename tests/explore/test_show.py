@@ -1,12 +1,16 @@
 """One trial on a terminal, from records of the model."""
 
+import json
 import shutil
 
 import pytest
 
+from tsnrepro.cli import main
 from tsnrepro.common.errors import RecordError
 from tsnrepro.config import files as campaigns
 from tsnrepro.explore.show import COLUMNS, find_trial, raw_output, show
+from tsnrepro.imports.importer import import_folder
+from tsnrepro.records.store import DOCUMENT, RawStore
 
 
 @pytest.fixture
@@ -69,3 +73,64 @@ def test_an_altered_trial_is_an_error(raw, tmp_path):
     (folder / "trial.json").write_text("{}")
     with pytest.raises(RecordError, match="altered"):
         show(str(folder))
+
+
+@pytest.fixture
+def imported(tmp_path, monkeypatch):
+    """Return the folder of a trial imported from a file of foreign text, without a start time."""
+    data = tmp_path / "data" / "tcp"
+    data.mkdir(parents=True)
+    data.joinpath("control-10s-1.txt").write_text(
+        "Connecting to host 192.0.2.2\x1b]0;title\x07, port 5201\n"
+        "[ ID] Interval           Transfer     Bitrate         Retr\n"
+        "[  5]   0.00-10.00  sec  1.09 GBytes   940 Mbits/sec    3             sender\n"
+        "[  5]   0.00-10.04  sec  1.09 GBytes   936 Mbits/sec                  receiver\n"
+        "iperf Done.\n"
+    )
+    monkeypatch.setattr(campaigns, "root", lambda: tmp_path)
+    import_folder(data.parent, "tool-output", "lab", tmp_path / "data" / "raw")
+    (trial,) = (tmp_path / "data/raw/lab/imported/tcp").iterdir()
+    return trial
+
+
+def test_an_imported_trial_without_a_start_time(imported):
+    text = show(imported.name)
+    assert text.startswith(imported.name)
+    assert "experiment tcp, campaign imported, testbed lab" in text
+    assert "started" not in text.partition("Factors")[0]
+
+
+def test_a_long_key_has_its_value_below(imported, monkeypatch):
+    record = json.loads((imported / DOCUMENT).read_text())
+    record["values"] = {"k" * 78: 12, "k" * 300: [1.5, 2.5]}
+    monkeypatch.setattr(RawStore, "read", lambda *_: record)
+    lines = show(imported.name).splitlines()
+    assert max(map(len, lines)) <= COLUMNS
+    assert [line.strip() for line in lines if line.strip() in ("12", "1.5", "2.5")]
+
+
+def test_control_characters_of_foreign_text_are_escaped(imported, monkeypatch):
+    record = json.loads((imported / DOCUMENT).read_text())
+    record["values"] = {"note\x1b[2J": "\x1b]0;title\x07"}
+    record["commands"] = [{"host": "a\x1b[31m", "argv": ["echo", "\x9b1m"]}]
+    monkeypatch.setattr(RawStore, "read", lambda *_: record)
+    text = show(imported.name)
+    assert "\\x1b[2J" in text
+    assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_a_name_that_is_no_path_is_an_error(imported, name):
+    with pytest.raises(RecordError, match="no trial"):
+        show(name)
+
+
+def test_an_output_is_escaped_on_a_terminal_alone(monkeypatch, capfdbinary):
+    output = b"\x1b]0;title\x07\n"
+    monkeypatch.setattr("tsnrepro.explore.show.raw_output", lambda *_: output)
+    monkeypatch.setattr("sys.argv", ["tsnrepro", "show", "a-trial", "--output", "iperf3.txt"])
+    main()
+    assert capfdbinary.readouterr().out == output
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    main()
+    assert capfdbinary.readouterr().out == b"\\x1b]0;title\\x07\n"

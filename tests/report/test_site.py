@@ -13,6 +13,7 @@ from tsnrepro.common.repository import root
 from tsnrepro.records.values import Result, load_file
 from tsnrepro.report import site
 from tsnrepro.report.figures import as_script
+from tsnrepro.report.overview import compared
 from tsnrepro.report.site import write_report
 from tsnrepro.report.trials import trials_of_values
 
@@ -203,3 +204,18 @@ def test_values_without_a_testbed_are_an_error(tmp_path):
 def test_a_verdict_without_an_answer_is_an_error(tmp_path):
     with pytest.raises(PublishError, match="perhaps"):
         report(write_results(tmp_path, equivalent="perhaps"))
+
+
+@pytest.mark.parametrize(
+    ("quantity", "label", "published"),
+    [
+        ("half round trip", "Mean of half round trips", True),
+        ("one way", "Mean of one-way latencies", False),
+    ],
+)
+def test_the_quantity_of_latencies_is_told_as_it_is(quantity, label, published):
+    rows = [entry("latency.quantity", quantity), entry("latency.mean.frer.us", 101.8, unit="us")]
+    values = {row["key"]: Result.model_validate(row) for row in rows}
+    (found,) = compared(values, dict.fromkeys(values, "#"))
+    assert found["label"] == label
+    assert bool(found["published_frer"]) == published

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from tsnrepro.cli.arguments import add_command, add_name
+from tsnrepro.common.errors import printable
 
 
 def add_commands(commands: Any) -> None:
@@ -18,7 +19,9 @@ def add_commands(commands: Any) -> None:
         "tsnrepro show emulated/quick/loss/frer-1472B-900M-r1 --output iperf3.json",
     )
     add_name(show, "trial", help="name of the trial, a unique part of it, or its folder")
-    show.add_argument("--output", metavar="NAME", help="print this output of a tool unchanged")
+    show.add_argument(
+        "--output", metavar="NAME", help="print this output of a tool; unchanged to a file or pipe"
+    )
 
 
 def _show(arguments: argparse.Namespace) -> None:
@@ -26,5 +29,9 @@ def _show(arguments: argparse.Namespace) -> None:
 
     if arguments.output is None:
         print(show(arguments.trial))
+        return
+    output = raw_output(arguments.trial, arguments.output)
+    if sys.stdout.isatty():  # which would obey its control characters
+        print(printable(output.decode("utf-8", "replace")), end="")
     else:
-        sys.stdout.buffer.write(raw_output(arguments.trial, arguments.output))
+        sys.stdout.buffer.write(output)

@@ -26,12 +26,15 @@ class TsnreproError(Exception):
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where else ""
         message = f"{self.what}{place}" + (f". {self.remedy}" if self.remedy else "")
-        message = _LONG_TOKEN.sub(r"\1...\2", message)
-        return message if message.isprintable() else "".join(map(_escaped, message))
+        return printable(_LONG_TOKEN.sub(r"\1...\2", message))
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters escaped: it quotes files, and terminals obey them."""
+    return text if text.isprintable() else "".join(map(_escaped, text))
 
 
 def _escaped(character: str) -> str:
-    # Escape control characters: messages quote files, and terminals obey them.
     if character.isprintable() or character in "\n\t\u00a0":
         return character
     return character.encode("unicode_escape").decode()

@@ -27,7 +27,6 @@ _ARCHIVE = ".tar.gz"
 _NUMBERS = ["value", "low", "high"]
 # A table with this number of rows takes one or two gigabytes.
 _MAX_ROWS = 20_000_000
-LATENCY_COLUMNS = {"latency": "half_round_trip_us", "shaping": "latency_us"}
 """The column of single latencies of an experiment."""
 
 
@@ -82,7 +81,8 @@ class Measured:
     def samples(self, experiment: str = "latency") -> pd.DataFrame:
         """Return all single latencies of an experiment, in order.
 
-        The column is ``half_round_trip_us`` for ``latency`` and ``latency_us`` for ``shaping``;
+        The column is ``half_round_trip_us`` for ``latency``, of imported one-way latencies
+        ``one_way_us``, and ``latency_us`` for ``shaping``;
         other columns are the name and factors of the trial.
 
         Raises
@@ -98,7 +98,8 @@ class Measured:
                 f"experiment {experiment}",
                 f"Use one trial at a time: .series('{experiment}')",
             )
-        return _stacked(found, self.trials(experiment), LATENCY_COLUMNS[experiment])
+        trials = self.trials(experiment)
+        return _stacked(found, trials, latency_column(experiment, trials))
 
     def series(self, experiment: str = "latency") -> dict[str, Series]:
         """Return the latencies of an experiment in microseconds, in order, by trial.
@@ -151,6 +152,14 @@ class Measured:
                 f"There are: {', '.join(self.experiments)}",
             )
         return self._runs[experiment] / "run.json"
+
+
+def latency_column(experiment: str, trials: pd.DataFrame) -> str:
+    """Return the name of a column with the latencies of an experiment, by their quantity."""
+    from tsnrepro.experiments.latency.analysis import quantity  # noqa: PLC0415
+
+    kind = quantity(trials) if experiment == "latency" else "latency"
+    return f"{kind.replace(' ', '_')}_us"
 
 
 def _stacked(samples: dict[str, Series], trials: pd.DataFrame, name: str) -> pd.DataFrame:

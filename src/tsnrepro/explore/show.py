@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.common.errors import RecordError
+from tsnrepro.common.errors import RecordError, printable
 from tsnrepro.config.files import raw_root
 from tsnrepro.records.files import PARTIAL_PREFIX
 from tsnrepro.records.store import DOCUMENT, SUMS, RawStore
@@ -18,7 +18,7 @@ _MAX_NAMES = 5
 # Parts of a record that have another section or are not shown.
 _OMITTED = ("accounting", "result", "seed", "runs")
 _MAX_ITEMS = 6
-_VALUE_COLUMN = 40
+_VALUE_COLUMN, _MAX_VALUE_COLUMN = 40, 60
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ def find_trial(name: str) -> tuple[RawStore, Path]:
     RecordError
         No trial or several trials match.
     """
-    folder = Path(name).resolve()
-    found = [folder] if (folder / DOCUMENT).is_file() else _named(name)
+    found = _folder(name) or _named(name)
     if not found:
         raise RecordError(
             f"no trial '{name}'", str(raw_root()), "Names are in the column `trial` of a table"
@@ -87,6 +86,14 @@ def find_trial(name: str) -> tuple[RawStore, Path]:
         raise RecordError(f"{len(found)} trials match '{name}'", f"{some}{more}", "Name one")
     (trial,) = found
     return RawStore(trial.parents[3], *trial.parts[-4:-1]), trial
+
+
+def _folder(name: str) -> list[Path]:
+    try:
+        folder = Path(name).resolve()
+        return [folder] if (folder / DOCUMENT).is_file() else []
+    except (OSError, ValueError):  # too long for a path, or with a NUL
+        return []
 
 
 def _named(name: str) -> list[Path]:
@@ -121,7 +128,7 @@ def show(name: str) -> str:
         if content:
             lines += ["", title, *(_cut(line) for line in content)]
     more = ["", "A complete output:", f"  tsnrepro show {folder.name} --output NAME"]
-    return "\n".join([*lines, *more]).strip()
+    return printable("\n".join([*lines, *more]).strip())
 
 
 def raw_output(name: str, output: str) -> bytes:
@@ -144,9 +151,9 @@ def _head(record: dict[str, Any], folder: Path) -> tuple[str, list[str]]:
     testbed, campaign, experiment = folder.parts[-4:-1]
     lines = [f"  experiment {experiment}, campaign {campaign}, testbed {testbed}"]
     ended = f"  {record.get('status', 'imported')}"
-    if "started" in record:
-        ended += f", started {record['started'][:19].replace('T', ' ')} UTC"
-    if "seconds" in record:
+    if started := record.get("started"):  # unknown of imports whose mapping gives none
+        ended += f", started {started[:19].replace('T', ' ')} UTC"
+    if record.get("seconds") is not None:
         ended += f", {_number(record['seconds'])} s"
     lines.append(ended)
     if reason := record.get("reason"):
@@ -182,8 +189,10 @@ def _listed(name: str, values: list[Any]) -> Iterator[str]:
 
 
 def _entry(name: str, value: Any) -> list[str]:
-    """Return the lines of a value after its name."""
+    """Return the lines of a value after its name, or below a long one."""
     column = max(_VALUE_COLUMN, len(name) + 3)
+    if column > _MAX_VALUE_COLUMN:
+        return [f"  {name}", *_entry("", value)]
     wrapped = textwrap.wrap(_number(value), COLUMNS - column) or [""]
     lines = [f"  {name}".ljust(column) + wrapped[0]]
     return lines + [" " * column + line for line in wrapped[1:]]

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.explore import figures
-from tsnrepro.explore.load import LATENCY_COLUMNS, Measured, campaigns, compare, load
+from tsnrepro.explore.load import Measured, campaigns, compare, latency_column, load
 from tsnrepro.explore.show import RawTrial, show
 
 _DOTS_PER_INCH = 100
@@ -137,7 +137,7 @@ def _experiment(name: str, experiment: str) -> list[Any]:
         shown += [figures.loss_curves(trials), figures.where_lost(trials)]
     elif experiment in ("latency", "shaping"):
         series = _loaded(name).series(experiment)
-        column = LATENCY_COLUMNS[experiment]
+        column = latency_column(experiment, trials)
         shown.append(figures.latency_distributions(trials, series, column))
     shown.append(_factors(trials))
     values = _loaded(name).values

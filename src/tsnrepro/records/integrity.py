@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-from tsnrepro.common.errors import RecordError
+from tsnrepro.common.errors import RecordError, printable
 from tsnrepro.records.files import (
     PARTIAL_PREFIX,
     is_file_name,
@@ -123,9 +123,8 @@ def verify(results: Path) -> None:
     for folder in runs:
         problems = list(verify_run(folder))
         trials = len(open_run(folder / RUN_FILE)[1]["trials"])
-        print(
-            f"{folder}: {trials} trials, " + (f"{len(problems)} problems" if problems else "sound")
-        )
+        outcome = f"{len(problems)} problems" if problems else "sound"
+        print(printable(f"{folder}: {trials} trials, {outcome}"))
         for problem in problems:
             print(f"  {problem}")
         found += problems

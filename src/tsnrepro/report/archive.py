@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from tsnrepro.common.errors import RecordError
+from tsnrepro.common.errors import RecordError, printable
 from tsnrepro.common.repository import commit, root
 from tsnrepro.common.temporary import temporary_folder
 from tsnrepro.papers.tarball import BROKEN
@@ -59,11 +59,11 @@ def verify_archive(archive: Path) -> None:
         for number, run in enumerate(runs):
             raise_first(_in_archive(folder, verify_run(run, folder / "data" / "raw")))
             name = run.relative_to(folder)
-            print(f"{name}: record sound; reproduced:", flush=True)
+            print(printable(f"{name}: record sound; reproduced:"), flush=True)
             reproduced = _reproduce(run, folder, Path(scratch) / f"reproduced-{number}")
             for item in _compare(run, reproduced):
                 reason = f" ({item.reason})" if item.reason else ""
-                print(f"  {item.name}: {item.grade.label}{reason}", flush=True)
+                print(printable(f"  {item.name}: {item.grade.label}{reason}"), flush=True)
                 compared.append((name, item))
         _refuse_different(compared)
 

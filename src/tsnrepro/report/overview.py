@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsnrepro.common.errors import PublishError
+from tsnrepro.experiments.latency.analysis import HALF_RTT, LATENCIES
 from tsnrepro.published import documents as published
 from tsnrepro.records.values import Result
 from tsnrepro.results import numbers
@@ -49,7 +50,10 @@ _VERDICTS = {
 
 @dataclass(frozen=True)
 class _Compared:
-    """A row of the comparison; ``{}`` in ``measured`` stands for the configuration."""
+    """A row of the comparison; ``{}`` in ``measured`` stands for the configuration.
+
+    The published latencies are half round trips, as sockperf prints them.
+    """
 
     label: str
     unit: str
@@ -109,7 +113,7 @@ _COMPARED = (
     ),
     *(
         _Compared(
-            f"{label} of half round trips",
+            f"{label} of {{quantity}}",
             "us",
             f"latency.{name}.{{}}.us",
             f"latency.{name}.difference.percent",
@@ -180,7 +184,10 @@ def compared(
         return {"text": text, "address": addresses[item.key]}
 
     empty = {"text": "", "address": ""}
+    quantity = str(values["latency.quantity"].value) if "latency.quantity" in values else HALF_RTT
     for row in _COMPARED:
+        # No published value of another quantity is set beside.
+        comparable = quantity == HALF_RTT or "{quantity}" not in row.label
         measured = [values.get(row.measured.format(name)) for name in ("control", "frer")]
         if not any(measured):
             continue
@@ -189,10 +196,10 @@ def compared(
             raise PublishError(f"the report expects the unit {row.unit}", ", ".join(wrong))
         control, frer = (cell(item, bare(item)) if item else empty for item in measured)
         yield {
-            "label": row.label,
+            "label": row.label.format(quantity=LATENCIES[quantity]),
             "unit": TEXT_UNITS.get(row.unit, row.unit),
-            "published_control": printed(row.published_control),
-            "published_frer": printed(row.published_frer),
+            "published_control": printed(row.published_control) if comparable else "",
+            "published_frer": printed(row.published_frer) if comparable else "",
             "control": control,
             "frer": frer,
             "change": cell(change, shown(change)) if change else empty,

@@ -246,7 +246,8 @@ def _published_tables(run: AnalysedRun) -> dict[str, Any]:
             table = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=_MAX_ROWS)
         except pd.errors.EmptyDataError:
             continue  # not measured
-        if any(name.startswith("published_") for name in table.columns):
+        published = table.loc[:, table.columns.str.startswith("published_")]
+        if (published != "").any(axis=None):  # none beside another quantity
             tables.append(
                 {
                     "title": path.stem.replace("-", " "),

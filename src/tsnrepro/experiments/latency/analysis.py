@@ -99,6 +99,11 @@ def main_payload(trials: pd.DataFrame) -> int | None:
     return main_payload_bytes(tried) if tried else None
 
 
+HALF_RTT, ONE_WAY = "half round trip", "one way"
+LATENCIES = {HALF_RTT: "half round trips", ONE_WAY: "one-way latencies"}
+"""The quantities of a latency, in the plural."""
+
+
 def quantity(trials: pd.DataFrame) -> str:
     """Return what the latencies are: ``half round trip``, or of imported trials ``one way``.
 
@@ -114,7 +119,7 @@ def quantity(trials: pd.DataFrame) -> str:
             "experiment latency",
             "Import them under different names",
         )
-    return kinds[0] if kinds else "half round trip"
+    return kinds[0] if kinds else HALF_RTT
 
 
 def analyse(trials: pd.DataFrame, half_round_trips: Mapping[str, Series]) -> Results:

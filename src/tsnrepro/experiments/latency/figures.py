@@ -28,10 +28,10 @@ def latency_distribution(
     *,
     quantity: str = "half round trip",
 ) -> Figure:
-    """Draw the share of half round trips above each latency, a line a run.
+    """Draw the share of latencies above each latency, a line a run.
 
-    ``samples`` maps the configuration to its runs, each the half round trips in microseconds; a run
-    without observations has no line. ``quantity`` says what they are where they are others.
+    ``samples`` maps the configuration to its runs, each the latencies in microseconds; a run
+    without observations has no line. ``quantity`` says what they are.
     """
     figure, axes = new(2.4, testbed)
     if not any(len(run) for runs in samples.values() for run in runs):

@@ -44,7 +44,7 @@ EXPERIMENT = Experiment(
     order=3,
     tables=("latency-by-size",),
     figures={
-        "latency-distribution": "Distribution of half round trips",
+        "latency-distribution": "Distribution of latencies",
         "latency-by-size": "Latency by message size",
     },
     keys=(

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.experiments.latency.analysis import QUANTILES
+from tsnrepro.experiments.latency.analysis import HALF_RTT, QUANTILES, quantity
 from tsnrepro.experiments.loss.analysis import frame_bytes
 from tsnrepro.published.documents import load_table
 from tsnrepro.results.estimates import known, mean, recorded, relative, shared, total, unknown
@@ -41,6 +41,7 @@ COMPARED = ("mean", "p50", "p99", "p99_9")
 
 _MOMENTS = ("mean", "min", "max")
 _QUANTILES = {**QUANTILES, "p99_99": 0.9999}
+_NO_ROUND_TRIP = unknown("%", "one-way latencies, without round trips")
 _PANELS = {"p50": "median (µs)", "p99_9": "P99.9 (µs)"}
 
 # One row a run in `trials`; samples by trial, empty where the record has statistics only.
@@ -102,8 +103,9 @@ def _estimates(group: _Group) -> Iterator[tuple[str, Estimate]]:
     """Yield each statistic, and the margins of P99.9 to the bound.
 
     The bound is one of the round trip; ``margin`` holds the half against it nevertheless, as who
-    takes what sockperf prints for round trips does.
+    takes what sockperf prints for round trips does. One-way latencies have neither.
     """
+    one_way = quantity(group.trials) != HALF_RTT
     for name in _MOMENTS:
         yield name, mean(group.trials, f"{name}_us", "us")
     for name, q in _QUANTILES.items():
@@ -111,10 +113,11 @@ def _estimates(group: _Group) -> Iterator[tuple[str, Estimate]]:
             found = _quantile(group, name, q)
             yield name, found
             if name == "p99_9":
-                yield "margin", _margin(found)
-                yield "round_trip_margin", _margin(found.scaled(2, "us"))
+                yield "margin", _NO_ROUND_TRIP if one_way else _margin(found)
+                twice = found.scaled(2, "us")
+                yield "round_trip_margin", _NO_ROUND_TRIP if one_way else _margin(twice)
     yield "jitter", _jitter(group)
-    yield "waiting", _waiting(group)
+    yield "waiting", _NO_ROUND_TRIP if one_way else _waiting(group)
 
 
 def _quantile(group: _Group, name: str, q: float) -> Estimate:
@@ -189,6 +192,7 @@ def table(trials: pd.DataFrame, samples: Samples, root: Path | None = None) -> p
     Columns: ``payload_bytes``, ``frame_bytes``, ``configuration``, ``statistic``, ``value``,
     ``low``, ``high`` (µs, and percent of the margins), ``runs``, ``limits`` (what these are),
     ``method``, ``published_us``. Where there are no limits they are nan, and ``method`` has why.
+    Beside one-way latencies ``published_us`` is nan.
     """
     rows = []
     for payload in payloads(trials):
@@ -210,16 +214,18 @@ def table(trials: pd.DataFrame, samples: Samples, root: Path | None = None) -> p
                 }
                 for name, found in _estimates(group)
             ]
-    return pd.DataFrame(rows).merge(
-        published_latency(root), how="left", on=["payload_bytes", "statistic"]
-    )
+    published = published_latency(root)
+    if quantity(trials) != HALF_RTT:  # as those of the documents are
+        published["published_us"] = np.nan
+    return pd.DataFrame(rows).merge(published, how="left", on=["payload_bytes", "statistic"])
 
 
 def latency_by_size(table: pd.DataFrame, testbed: str) -> Figure:
     """Draw the median and P99.9 over the message size, with what the documents print.
 
     ``table`` is :func:`table`'s. Bars are limits where these are an interval; the line is half of
-    the documents' bound, for that is one of the round trip.
+    the documents' bound, for that is one of the round trip. One-way latencies have neither bound
+    nor published values beside them.
     """
     figure, panels = stacked(3.4, testbed, len(_PANELS), sharex=True)
     shown = table[table["value"].notna()]
@@ -233,12 +239,13 @@ def latency_by_size(table: pd.DataFrame, testbed: str) -> Figure:
         _panel(axes, of, place)
         axes.set_ylabel(label)
         axes.set_yscale("log")
-    label = f"half of {BOUND_US:g} µs round trip"
-    bound = panels[-1].axhline(BOUND_US / 2, color="0.4", lw=0.8, linestyle=":", label=label)
+    handles, labels = panels[0].get_legend_handles_labels()
+    if table["published_us"].notna().any():
+        label = f"half of {BOUND_US:g} µs round trip"
+        bound = panels[-1].axhline(BOUND_US / 2, color="0.4", lw=0.8, linestyle=":", label=label)
+        handles, labels = [*handles, bound], [*labels, label]
     panels[-1].set_xticks(range(len(sizes)), [str(size) for size in sizes])
     panels[-1].set_xlabel("message size (bytes)")
-    handles, labels = panels[0].get_legend_handles_labels()
-    handles, labels = [*handles, bound], [*labels, label]
     figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=6)
     return figure
 
@@ -261,6 +268,8 @@ def _panel(axes: Axes, table: pd.DataFrame, place: dict[int, int]) -> None:
             elinewidth=0.7,
             label=name,
         )
+    if printed.empty:
+        return
     axes.plot(
         printed["payload_bytes"].map(place),
         printed["published_us"],

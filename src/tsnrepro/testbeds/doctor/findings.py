@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tsnrepro.common.errors import TestbedError
+from tsnrepro.common.errors import TestbedError, printable
 from tsnrepro.common.topology import SWITCHES
 from tsnrepro.config import NicPairSettings
 from tsnrepro.config.nic_pair import ShapingSwitch
@@ -32,7 +32,7 @@ class Finding:
     def line(self) -> str:
         """Return the finding as a line of text."""
         remedy = f" -> {self.remedy}" if self.remedy and self.verdict != PASS else ""
-        return f"{self.verdict:4}  {self.role:8}  {self.check}: {self.found}{remedy}"
+        return printable(f"{self.verdict:4}  {self.role:8}  {self.check}: {self.found}{remedy}")
 
 
 class ExaminedHost:
