@@ -152,7 +152,12 @@ def test_what_a_driver_does_not_tell_is_not_told_as_off(pair):
 
 FOLDER = f"/sys/class/net/{CARD}/statistics"
 PACKETS = f"cat {FOLDER}/rx_packets {FOLDER}/tx_packets"
-KERNELS = f"cat {FOLDER}/rx_errors {FOLDER}/tx_errors {FOLDER}/collisions"
+KERNELS = "cat " + " ".join(
+    f"{FOLDER}/{name}"
+    for name in (
+        *("rx_errors", "tx_errors", "rx_missed_errors", "collisions", "rx_dropped", "tx_dropped"),
+    )
+)
 
 
 def statistics(crc, missed=0):
@@ -163,7 +168,7 @@ def statistics(crc, missed=0):
     )
 
 
-def idle(settings, driver, kernel=("0\n0\n0\n", "0\n0\n0\n"), packets=("5\n5\n", "6\n5\n")):
+def idle(settings, driver, kernel=("0\n" * 6, "0\n" * 6), packets=("5\n5\n", "6\n5\n")):
     prints = {PACKETS: [*packets], KERNELS: [*kernel]}
     prints |= {f"ethtool -S {CARD}": [*driver]} if driver else {}
     return check_clocks(settings, prints, checks.idle_traffic)
@@ -184,8 +189,36 @@ def test_errors_that_grow_are_told_apart_from_old_ones(pair):
 
 
 def test_the_kernels_count_stands_in_for_a_drivers(pair):
-    grown = idle(pair, None, kernel=("1\n0\n0\n", "4\n0\n0\n"))[f"errors of {CARD}"]
+    grown = idle(pair, None, kernel=("1\n" + "0\n" * 5, "4\n" + "0\n" * 5))[f"errors of {CARD}"]
     assert (grown.verdict, grown.found) == (WARN, "increasing: rx_errors 3")
+
+
+@pytest.mark.parametrize(
+    ("counters", "verdict", "shown"),
+    [
+        # stmmac: states of its queues, and its counters of errors
+        ({"mtl_tx_fifo_not_empty": 412, "mac_rx_frame_ctrl_fifo": 12}, PASS, "none"),
+        ({"mmtl_fifo_ctrl": 3, "mmc_rx_fifo_overflow": 4}, WARN, "mmc_rx_fifo_overflow 4"),
+        # be2net, bnx2x and enetc
+        ({"rxq0: rx_pkts": 5, "rxq0: rx_compl_err": 21}, WARN, "rxq0: rx_compl_err 21"),
+        ({"[0]: rx_csum_offload_errors": 17}, WARN, "[0]: rx_csum_offload_errors 17"),
+        ({"SI rx octets": 8, "MAC rx fcs errors": 231}, WARN, "MAC rx fcs errors 231"),
+        # what was dropped before, and what is meant to be dropped
+        ({"Rx ring  0 discarded frames": 12, "rx_queue_0_drops": 9}, PASS, "none"),
+        ({"mac_filter_miss": 9, "rx_xdp_errors": 9, "interrupts": 9}, PASS, "none"),
+    ],
+)
+def test_errors_by_the_names_of_a_driver(pair, counters, verdict, shown):
+    lines = [f"     {name}: {count}\n" for name, count in counters.items()]
+    text = "NIC statistics:\n" + "".join(lines)
+    finding = idle(pair, (text, text))[f"errors of {CARD}"]
+    assert (finding.verdict, finding.found.removesuffix(", not increasing")) == (verdict, shown)
+
+
+def test_drops_on_an_idle_port_are_losses(pair):
+    before, now = (f"NIC statistics:\n     rx_queue_0_drops: {count}\n" for count in (9, 12))
+    finding = idle(pair, (before, now), ("0\n" * 6, "0\n0\n0\n0\n2\n0\n"))[f"errors of {CARD}"]
+    assert finding.found == "increasing: rx_dropped 2, rx_queue_0_drops 3"
 
 
 def test_other_traffic_is_told(pair):

@@ -23,10 +23,21 @@ _EEE = re.compile(r"EEE status:\s*enabled(?: - (\w+))?", re.IGNORECASE)
 _PAUSE = re.compile(r"^(RX|TX)(?: negotiated)?:\s+on\b", re.MULTILINE)
 _DELAYS = re.compile(r"^(rx-usecs|tx-usecs):\s+([1-9]\d*)", re.MULTILINE)
 _ADAPTIVE = re.compile(r"^Adaptive RX:\s+(\S+)\s+TX:\s+(\S+)", re.MULTILINE)
-_ERRORS = re.compile(
-    r"^\s*(\S*(?:crc|error|_err\b|fifo|jabber|collision|missed|no_buffer)\S*):\s*(\d+)\s*$",
-    re.MULTILINE | re.IGNORECASE,
+_KERNEL_COUNTERS = (
+    *("rx_errors", "tx_errors", "rx_missed_errors", "collisions", "rx_dropped", "tx_dropped"),
 )
+# Drivers' names have blanks and colons (enetc: `MAC rx fcs errors`; be2net: `rxq0: rx_compl_err`).
+_DRIVER_COUNTER = re.compile(r"^[ \t]*(\S.*):[ \t]*(\d+)[ \t]*$", re.MULTILINE)
+# Not those of fifo alone: stmmac's `mtl_tx_fifo_not_empty` counts states.
+_LOSS = re.compile(
+    r"crc|fcs|err(?:s|ors?)?(?![a-z])|jabber|collision|overr|overfl|underr|underfl|no_?buf"
+    r"|out_of_buf|alloc_fail|discard|drop|align(?!ed)|(?<!steer_)miss(?:ed|es)",
+    re.IGNORECASE,
+)
+# What a filter or a program drops is meant to be dropped.
+_INTENDED = re.compile("filter|xdp", re.IGNORECASE)
+# Dropped on an idle port they are losses; before, a campaign's overload or unknown protocols.
+_DROP = re.compile("drop|discard", re.IGNORECASE)
 # A packet of these is several frames, or has no tag: counters are wrong while they are on.
 _MERGING = (
     *("tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload"),
@@ -173,19 +184,22 @@ def _packets(host: ExaminedHost, device: str) -> int:
 
 def _errors(host: ExaminedHost, device: str) -> dict[str, int]:
     """Return the error counters of a port: the kernel's, and the driver's own."""
-    names = ("rx_errors", "tx_errors", "collisions")
     folder = f"/sys/class/net/{device}/statistics"
-    output = host.shell.read(["cat", *(f"{folder}/{name}" for name in names)])
-    found = dict(zip(names, map(int, output.split()), strict=True))
-    by_driver = _ERRORS.findall(host.output("ethtool", "-S", device))
-    return found | {name: int(count) for name, count in by_driver}
+    output = host.shell.read(["cat", *(f"{folder}/{name}" for name in _KERNEL_COUNTERS)])
+    found = dict(zip(_KERNEL_COUNTERS, map(int, output.split()), strict=True))
+    by_driver = _DRIVER_COUNTER.findall(host.output("ethtool", "-S", device))
+    return found | {
+        name: int(count)
+        for name, count in by_driver
+        if _LOSS.search(name) and not _INTENDED.search(name)
+    }
 
 
 def _error_finding(host: ExaminedHost, device: str, before: dict[str, int]) -> Finding:
     now = _errors(host, device)
     increases = {name: count - before.get(name, 0) for name, count in now.items()}
     increases = {name: count for name, count in increases.items() if count > 0}
-    constant = {name: count for name, count in now.items() if count}
+    constant = {name: count for name, count in now.items() if count and not _DROP.search(name)}
     check = f"errors of {device}"
     if increases:
         remedy = "Replace the cable or the card: frames are being lost"
