@@ -141,6 +141,10 @@ class Board:
     def _ip(self, words):
         if words[0].startswith("-"):
             names = [*self.state["ports"], *self.state["bridges"]]
+            if words[-2] == "dev":
+                names = [name for name in names if name == words[-1]]
+                if not names:
+                    raise Refused(f'Device "{words[-1]}" does not exist.', 1)
             return json.dumps([self._shown(name) for name in names]) if "link" in words else "[]"
         assert words[0] == "link", words
         verb, rest = words[1], words[2:]

@@ -422,8 +422,8 @@ def vcap_add(state, key, words):
 
 
 def ip(state, board, argv):
-    if argv == ["-j", "-d", "link", "show"]:
-        show_links(state)
+    if argv[:4] == ["-j", "-d", "link", "show"]:
+        show_links(state, argv[-1])
         return
     plain = [word for word in argv if word not in ("dev", "name")]
     if plain[:2] == ["link", "add"] and plain[-2:] == ["type", "bridge"]:
@@ -456,7 +456,7 @@ def leave_bridge(state, port):
     state["vlans"].pop(port, None)
 
 
-def show_links(state):
+def show_links(state, device):
     links = json.loads(system("ip", "-j", "-d", "link", "show"))
     for link in links:
         if master := state["masters"].get(link["ifname"]):
@@ -466,6 +466,9 @@ def show_links(state):
         flags = ["BROADCAST", "MULTICAST", *(["UP"] if bridge["up"] else [])]
         links.append({"ifindex": 900 + index, "ifname": name, "flags": flags, "mtu": 1500})
         links[-1]["linkinfo"] = data
+    links = [link for link in links if link["ifname"] == device]
+    if not links:
+        fail(f'Device "{device}" does not exist.', 1)
     print(json.dumps(links))
 
 

@@ -98,7 +98,7 @@ class WithoutIpv6(PrintingShell):
 
     def __init__(self):
         link = {"ifname": "eth1", "flags": ["UP"], "mtu": 1500}
-        super().__init__("sw1", {"ip -j -d link show": json.dumps([link])})
+        super().__init__("sw1", {"ip -j -d link show dev eth1": json.dumps([link])})
         self.changed = []
 
     def query_all(self, commands):

@@ -233,7 +233,7 @@ def test_other_traffic_is_told(pair):
 def of_link(settings, *, mtu=1500, most=9216, speed="1000", duplex="full", role="talker"):
     links = [{"ifname": CARD, "flags": ["UP"], "mtu": mtu, "max_mtu": most}]
     place = f"/sys/class/net/{CARD}"
-    prints = {"ip -j -d link show": json.dumps(links), f"cat {place}/carrier": "1\n"}
+    prints = {f"ip -j -d link show dev {CARD}": json.dumps(links), f"cat {place}/carrier": "1\n"}
     prints |= {f"cat {place}/speed": f"{speed}\n", f"cat {place}/duplex": f"{duplex}\n"}
     name = "card" if role == "talker" else "m0"
     return found(checks.links, examined(settings, role, {name: CARD}, prints))

@@ -68,13 +68,52 @@ def test_what_a_card_did_not_take():
 
 def test_the_command_prints_why_a_card_lost_what_came():
     """With one ``-s`` this machine's ip leaves it out."""
-    (line,) = [
-        text for text in host_counters.snapshot("", "")[2].splitlines() if text.startswith("ip ")
-    ]
-    argv = [*line.partition("||")[0].split(), "dev", "lo"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    (row,) = json.loads(done.stdout)
+    command = host_counters.snapshot("", "", ["lo"])
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (row,) = json.loads(host_counters.split_snapshot(done.stdout)[2])["lo"]
     assert {"errors", "missed_errors", "fifo_errors"} <= set(row["stats64"]["rx"])
+
+
+def test_counters_of_some_devices_are_those_of_all():
+    """By device, and alike, whichever form a record has."""
+    alone = [{k: v for k, v in row.items() if k != "dev"} for row in QUEUES[1:]]
+    (queues,) = host_counters.parse_queues(json.dumps({"eth0": alone})).items()
+    assert queues == ("eth0", host_counters.parse_queues(json.dumps(QUEUES))["eth0"])
+    links = {"m0": [link("m0", 3, txd=4)]}
+    assert host_counters.parse_links(json.dumps(links)) == {"m0": LinkCounters(3, 4)}
+
+
+def test_the_command_asks_for_some_devices():
+    asked = subprocess.run(
+        host_counters.snapshot("", "", ["lo", "lo"]), capture_output=True, text=True, check=True
+    )
+    assert set(read_host(asked.stdout).queues) == {"lo"}
+    none = subprocess.run(
+        host_counters.snapshot("", "", ["none"]), capture_output=True, text=True, check=False
+    )
+    assert none.returncode
+
+
+HFSC = '[{"kind":"hfsc","handle":"1:",%s"root":true,"options":{default 10 },"bytes":0}]'
+ERSPAN = '[{"ifname":"er1","linkinfo":{"info_kind":"erspan","info_data":{"erspan_ver":1 "x":5}}}]'
+PENDING = (
+    '[{"kind":"taprio","options":{"schedule":[{"index":0,"interval":9}],'
+    '{"base_time":17,"schedule":[]}},"bytes":0}]'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (HFSC % '"dev":"wan0",', "JSON of wan0 at hfsc.*iproute2 7.1"),
+        ('{"wan0":' + HFSC % "" + "}", "JSON of wan0 at hfsc"),
+        (ERSPAN, "JSON of er1 at erspan"),
+        (PENDING, "JSON at taprio.*iproute2 6.5"),
+    ],
+)
+def test_invalid_json_names_the_device_and_the_version_that_mends_it(text, says):
+    with pytest.raises(ToolError, match=says):
+        host_counters.parse_queues(text)
 
 
 @pytest.mark.parametrize("received", [{"missed_errors": -1}, {"errors": "many"}])

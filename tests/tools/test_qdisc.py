@@ -208,6 +208,28 @@ def test_statistics_are_read_by_discipline():
     assert (leaf["parent"], leaf["sent_bytes"]) == ("100:6", 900)
 
 
+def test_statistics_are_read_when_a_pending_schedule_is_in_force(tmp_path):
+    """While it is not, iproute2 before 6.5 prints broken JSON."""
+    (tmp_path / "tc").write_text(
+        """#!/bin/sh
+echo "$*" >>"$0.asked"
+if [ "$(wc -l <"$0.asked")" -lt 3 ]; then
+    echo '[{"kind":"taprio","options":{"clockid":"TAI",{"base_time":17}},"bytes":0}]'
+else
+    echo '[{"kind":"taprio","options":{"clockid":"TAI","base_time":17},"bytes":0}]'
+fi
+"""
+    )
+    (tmp_path / "tc").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        qdisc.show("eth1"), env=environment, capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout)[0]["options"]["base_time"] == 17
+    asked = (tmp_path / "tc.asked").read_text().splitlines()
+    assert asked == ["-s -j qdisc show dev eth1"] * 3
+
+
 def test_counts_between_two_readings():
     before, after = printed(packets=3, drops=1), printed(packets=10, drops=1)
     rows = qdisc.statistics_between(qdisc.parse_statistics(before), qdisc.parse_statistics(after))

@@ -1,5 +1,8 @@
 """Counters of one host: of its station or switch, its queues, its links and its IP stack."""
 
+import json
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
@@ -10,13 +13,27 @@ from tsnrepro.tools.parsing import count, json_rows
 
 SEPARATOR = "--- tsnrepro ---"
 # One command, so that a host's counters are read close together and in a single SSH session. Those
-# of the switch or station come first; "$1" is empty on hosts without.
+# of the switch or station come first; "$1" is empty on hosts without. JSON of a device that is not
+# measured may be broken, so only those behind are asked for: an object of lists, by device. Without
+# any, all are asked for: a list.
 _SNAPSHOT = f"""\
+each() {{
+    [ -n "$devices" ] || {{ "$@"; return; }}
+    start='{{'
+    for device in $devices; do
+        printf '%s"%s":' "$start" "$device"
+        "$@" dev "$device" || return
+        start=,
+    done
+    echo '}}'
+}}
 if [ -n "$1" ]; then "$1" counters "$2" || exit; else echo '{{}}'; fi
+[ $# -lt 2 ] || shift 2
+devices=$*
 echo '{SEPARATOR}'
-tc -s -j qdisc show || exit
+each tc -s -j qdisc show || exit
 echo '{SEPARATOR}'
-ip -s -s -j link show || exit
+each ip -s -s -j link show || exit
 echo '{SEPARATOR}'
 cat /proc/net/snmp /proc/net/netstat"""
 # The same and other frequent requests, served by a shell that keeps running, since a session takes
@@ -77,9 +94,9 @@ class HostCounters:
         return {name: link.ifindex for name, link in self.links.items()}
 
 
-def snapshot(frerctl: str, port: str) -> list[str]:
-    """Return the command that prints all counters of a host."""
-    return ["sh", "-c", _SNAPSHOT, "sh", frerctl, port]
+def snapshot(frerctl: str, port: str, devices: Iterable[str] = ()) -> list[str]:
+    """Return the command that prints all counters of a host, and of all or some devices."""
+    return ["sh", "-c", _SNAPSHOT, "sh", frerctl, port, *devices]
 
 
 def serve(frerctl: str, port: str, deadline_s: float) -> list[str]:
@@ -124,12 +141,12 @@ def split_snapshot(text: str) -> list[str]:
 
 
 def parse_queues(text: str) -> dict[str, QueueCounters]:
-    """Return the root queue of each device from ``tc -s -j qdisc show``."""
+    """Return the root queue of each device from ``tc -s -j qdisc show``, or by device."""
     return {
         _name(item, "tc", "dev"): QueueCounters(
             *(_count(item, "tc", name) for name in ("packets", "bytes", "drops", "qlen"))
         )
-        for item in json_rows(text, "tc")
+        for item in _rows(text, "tc", "dev")
         if item.get("root")
     }
 
@@ -146,9 +163,19 @@ def parse_links(text: str) -> dict[str, LinkCounters]:
             _received(item, "missed_errors") + _received(item, "fifo_errors"),
             _received(item, "errors"),
         )
-        for item in json_rows(text, "ip")
+        for item in _rows(text, "ip", "ifname")
         if item.get("ifname") != "lo"
     }
+
+
+def _rows(text: str, tool: str, key: str) -> list[dict[str, Any]]:
+    """Return the entries of a list, or of lists by device, each with its device under a key."""
+    with suppress(ValueError, RecursionError):
+        document = json.loads(text)
+        if isinstance(document, dict):
+            parts = {name: json_rows(json.dumps(rows), tool) for name, rows in document.items()}
+            return [{key: name} | row for name, rows in parts.items() for row in rows]
+    return json_rows(text, tool)
 
 
 def _name(item: dict[str, Any], tool: str, key: str) -> str:

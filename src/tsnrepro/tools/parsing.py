@@ -44,15 +44,37 @@ def json_rows(text: str, tool: str) -> list[dict[str, Any]]:
     Raises
     ------
     ToolError
-        It is not a list of objects.
+        It is not a list of objects. Known faults of ip(8) and tc(8) are named, with the version
+        that prints the device right.
     """
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ToolError(f"{tool} printed no JSON: {text.strip()[:300] or 'nothing'}") from error
+        raise _no_json(text, tool, error) from error
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise ToolError(f"{tool} printed no list of objects: {text.strip()[:300]}")
     return found
+
+
+# Kinds of queueing disciplines whose JSON is broken, and the version of iproute2 that mends it.
+_BROKEN = {
+    "hfsc": "iproute2 7.1",
+    "taprio": "iproute2 6.5",  # while a schedule is not in force yet
+}
+_DEVICE = re.compile(r'"(?:dev|ifname)":\s*"([^"]+)"|"([^"]+)":\s*\[\{"(?:kind|ifindex)"')
+_KIND = re.compile(r'"(?:info_)?kind":\s*"([^"]+)"')
+
+
+def _no_json(text: str, tool: str, error: Exception) -> ToolError:
+    before = text[: error.pos] if isinstance(error, json.JSONDecodeError) else ""
+    kinds = _KIND.findall(before)
+    if not kinds:
+        return ToolError(f"{tool} printed no JSON: {text.strip()[:300] or 'nothing'}")
+    devices = ["".join(found) for found in _DEVICE.findall(before)]
+    of = f" of {devices[-1]}" if devices else ""
+    version = _BROKEN.get(kinds[-1], "a later iproute2")
+    what = f"{tool} printed invalid JSON{of} at {kinds[-1]}"
+    return ToolError(what, "", f"Install {version} on the host, or remove it")
 
 
 def count(value: Any, name: str) -> int:

@@ -385,9 +385,26 @@ def tag_by_priority(device: str, program: str) -> list[list[str]]:
 # --- statistics -------------------------------------------------------------------------------
 
 
+# iproute2 before 6.5 prints broken JSON while taprio has a schedule that is not in force yet: it is
+# asked again for 5 s.
+_SHOW = """\
+tries=0
+while output=$(tc -s -j qdisc show dev "$1") || exit; do
+    case $output in
+    *'],{"base_time"'* | *'",{"base_time"'*) ;;
+    *) break ;;
+    esac
+    [ "$tries" -lt 50 ] || break
+    tries=$((tries + 1))
+    sleep 0.1
+done
+printf '%s\\n' "$output"
+"""
+
+
 def show(device: str) -> list[str]:
     """Return the command that prints the statistics of a port's queueing disciplines."""
-    return ["tc", "-s", "-j", "qdisc", "show", "dev", device]
+    return ["sh", "-c", _SHOW, "sh", device]
 
 
 _COUNTERS = {
@@ -422,6 +439,8 @@ def parse_statistics(text: str) -> list[dict[str, Any]]:
             for item in json_rows(text, "tc")
         ]
     except (KeyError, ToolError) as error:
+        if isinstance(error, ToolError) and error.remedy:
+            raise
         raise ToolError(
             f"tc printed no statistics of queueing disciplines ({str(error)[:100]}): "
             f"{text.strip()[:200] or 'nothing'}"

@@ -1,54 +1,63 @@
 """Network ports of a Linux host: their configuration for a campaign, and their saved state."""
 
-import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tsnrepro.common.errors import TestbedError
+from tsnrepro.common.errors import TestbedError, ToolError
 from tsnrepro.testbeds.hosts.host import command_line
 from tsnrepro.testbeds.hosts.shell import Shell
 from tsnrepro.tools import ethtool
+from tsnrepro.tools.parsing import json_rows
 
 # Room for the R-TAG and a VLAN tag.
 MEMBER_MTU = 1600
 
 LOGIN_REMEDY = "Assign the host an address on another port, and log in there"
+_NO_DEVICE = re.compile("does not exist|Cannot find device|can't find device")
 # SSH_CONNECTION has the client's address and port, then the server's.
 _SERVER = 'set -- $SSH_CONNECTION; echo "$3"'
 
 
-def read_json(shell: Shell, argv: list[str]) -> Any:
-    """Return the JSON that ip(8) prints, an empty list if it prints nothing.
+def read_json(shell: Shell, argv: list[str]) -> list[dict[str, Any]]:
+    """Return the JSON that ip(8), tc(8) or bridge(8) prints, an empty list if it prints nothing.
+
+    Raises
+    ------
+    TestbedError
+        It is not a list of objects.
+    """
+    return _parsed(shell, argv[0], shell.read(argv))
+
+
+def _parsed(shell: Shell, tool: str, text: str) -> list[dict[str, Any]]:
+    try:
+        return json_rows(text if text.strip() else "[]", tool)
+    except ToolError as error:
+        remedy = error.remedy or "Install iproute2"
+        raise TestbedError(error.what, shell.name, remedy) from error
+
+
+def links(shell: Shell, devices: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return those of some network devices that exist, as ``ip -j -d link`` describes them.
+
+    Others are not asked for: what ip prints of an unrelated device may be broken JSON.
 
     Raises
     ------
     TestbedError
         The host's ip does not print JSON.
     """
-    text = shell.read(argv)
-    try:
-        return json.loads(text or "[]")
-    except json.JSONDecodeError as error:
-        raise _no_json(shell, text) from error
-
-
-def _no_json(shell: Shell, text: str) -> TestbedError:
-    return TestbedError(f"ip printed no JSON: {text.strip()[:200]}", shell.name, "Install iproute2")
-
-
-def links(shell: Shell) -> dict[str, dict[str, Any]]:
-    """Return the host's network devices by name, as ``ip -j -d link`` describes them.
-
-    Raises
-    ------
-    TestbedError
-        The host's ip does not print JSON.
-    """
-    text = shell.read(["ip", "-j", "-d", "link", "show"])
-    try:
-        return {link["ifname"]: link for link in json.loads(text)}
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise _no_json(shell, text) from error
+    found = {}
+    for device in devices:
+        try:
+            rows = read_json(shell, ["ip", "-j", "-d", "link", "show", "dev", device])
+        except TestbedError as error:
+            if not _NO_DEVICE.search(str(error)):
+                raise
+            rows = []
+        found |= {row["ifname"]: row for row in rows if row.get("ifname") == device}
+    return found
 
 
 def link_of(shell: Shell, device: str) -> dict[str, Any]:
@@ -59,15 +68,16 @@ def link_of(shell: Shell, device: str) -> dict[str, Any]:
     TestbedError
         The host has no such device; the message lists its devices.
     """
-    found = links(shell)
+    found = links(shell, [device])
     if device not in found:
-        raise no_device(shell, device, found)
+        raise no_device(shell, device)
     return found[device]
 
 
-def no_device(shell: Shell, device: str, found: dict[str, Any]) -> TestbedError:
+def no_device(shell: Shell, device: str) -> TestbedError:
     """Return the error for a network device that the host lacks."""
-    devices = f"Its devices: {', '.join(sorted(found))}"
+    names = shell.query(["ls", "/sys/class/net"]).stdout.split()
+    devices = f"Its devices: {', '.join(sorted(names))}"
     return TestbedError(f"there is no network device '{device}'", shell.name, devices)
 
 
@@ -82,9 +92,9 @@ def login_device(shell: Shell, measured: list[str]) -> str | None:
     """Return the device of the SSH connection: for a VLAN on a measured port, that port."""
     # A link-local address has its device after a percent sign.
     server = shell.read(["sh", "-c", _SERVER]).strip().partition("%")[0]
-    for link in json.loads(shell.read(["ip", "-j", "addr", "show"]) or "[]"):
+    for link in read_json(shell, ["ip", "-j", "addr", "show"]):
         if server and any(each.get("local") == server for each in link.get("addr_info", [])):
-            names = (link["ifname"], link.get("link"))
+            names = [name for name in (link.get("ifname"), link.get("link")) if name]
             return next((name for name in names if name in measured), names[0])
     return None
 
@@ -118,18 +128,19 @@ def save(shell: Shell, device: str) -> dict[str, Any]:
         if status:
             raise TestbedError(output.strip()[-300:], command_line(shell.name, argv))
     features, qdiscs, ipv6 = (output for _, output in completed)
+    kinds = [row.get("kind") for row in _parsed(shell, "tc", qdiscs)]
     return {
         "up": "UP" in link["flags"],
         "mtu": link["mtu"],
         "offloads": _offloads(features),
-        "clsact": any(q["kind"] in ("clsact", "ingress") for q in json.loads(qdiscs or "[]")),
+        "clsact": any(kind in ("clsact", "ingress") for kind in kinds),
         "disable_ipv6": ipv6.strip(),
     }
 
 
 def configured_qdiscs(shell: Shell, device: str) -> list[str]:
     """Return the kinds of the queueing disciplines that were configured on a port."""
-    shown = json.loads(shell.read(["tc", "-j", "qdisc", "show", "dev", device]) or "[]")
+    shown = read_json(shell, ["tc", "-j", "qdisc", "show", "dev", device])
     filters = ("clsact", "ingress")
     # The kernel's defaults have no handle.
     return [r["kind"] for r in shown if r["handle"] != "0:" and r["kind"] not in filters]

@@ -4,16 +4,16 @@ Only devices in the job's topology are changed. A device in use is refused: its 
 and its IPv4 routes could not be restored. IPv6 routes are not checked, and not restored.
 """
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tsnrepro.common.errors import TestbedError
+from tsnrepro.common.errors import TestbedError, ToolError
 from tsnrepro.testbeds.hosts.host import RemoteHost, run_checked
 from tsnrepro.testbeds.hosts.rollback import Rollback
 from tsnrepro.testbeds.jobs import network
 from tsnrepro.testbeds.jobs.job import Job, LinkEnd
+from tsnrepro.tools.parsing import json_rows
 
 # Two network cards negotiate a speed within about 3 s.
 _CARRIER_SECONDS = 30
@@ -152,7 +152,10 @@ def _uses(host: RemoteHost, before: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _json(host: RemoteHost, argv: list[str]) -> list[dict[str, Any]]:
-    return json.loads(run_checked(host, argv).strip() or "[]")
+    try:
+        return json_rows(run_checked(host, argv).strip() or "[]", argv[0])
+    except ToolError as error:
+        raise TestbedError(error.what, f"host {host.name}", error.remedy) from error
 
 
 def _configured_qdiscs(host: RemoteHost, device: str) -> list[dict[str, Any]]:

@@ -34,11 +34,11 @@ class InlineSwitch:
 
     def save(self) -> dict[str, Any]:
         """Return the state of ports, queues and priorities, and whether the bridge exists."""
-        links = ports.links(self._shell)
+        links = ports.links(self._shell, [*self.devices.values(), self._settings.bridge])
         found = {}
         for device in self.devices.values():
             if device not in links:
-                raise ports.no_device(self._shell, device, links)
+                raise ports.no_device(self._shell, device)
             link = links[device]
             found[device] = {
                 "up": "UP" in link["flags"],

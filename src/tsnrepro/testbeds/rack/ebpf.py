@@ -35,5 +35,6 @@ class EbpfDriver(LinuxSwitch):
 
     def counters(self) -> str:
         """Return frerctl's counters and the kernel's."""
-        output = self._shell.read(host_counters.snapshot(self._program, self._host_port))
+        devices = self.devices.values()
+        output = self._shell.read(host_counters.snapshot(self._program, self._host_port, devices))
         return self._aliases.rename_in_json(output)

@@ -11,7 +11,6 @@ qos-utils. Their tool ``frer`` may exit with status 0 after a failure, so its ou
 its settings are read back.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -113,12 +112,15 @@ class Lan966xDriver:
 
     # --- state ------------------------------------------------------------
 
+    def _links(self) -> dict[str, dict[str, Any]]:
+        return ports.links(self._shell, [*self.devices.values(), self._settings.bridge])
+
     def save(self) -> dict[str, Any]:
         """Return the state of bridge, VLANs, links, flows and compound streams."""
-        links = ports.links(self._shell)
+        links = self._links()
         for device in self.devices.values():
             if device not in links:
-                raise ports.no_device(self._shell, device, links)
+                raise ports.no_device(self._shell, device)
         bridge = links.get(self._settings.bridge)
         vlan = str(self._settings.vlan)
         flows, compound = [str(f.isdx) for f in self._flows], [str(c) for c in _COMPOUND.values()]
@@ -196,7 +198,7 @@ class Lan966xDriver:
         self._allocate_member_streams()
 
     def _prepare_bridge(self) -> None:
-        bridge, links = self._settings.bridge, ports.links(self._shell)
+        bridge, links = self._settings.bridge, self._links()
         if bridge not in links:
             self._change(["ip", "link", "add", "name", bridge, "type", "bridge"])
         if bridge not in links or not _filtering(links[bridge]):
@@ -219,7 +221,7 @@ class Lan966xDriver:
             self._change(["ip", "link", "set", "dev", device, *mtu, "up"])
 
     def _vlans(self) -> dict[str, list[dict[str, Any]]]:
-        shown = json.loads(self._shell.read(["bridge", "-j", "vlan", "show"]) or "[]")
+        shown = ports.read_json(self._shell, ["bridge", "-j", "vlan", "show"])
         known = {entry["ifname"]: entry.get("vlans", []) for entry in shown}
         return {device: known.get(device, []) for device in self.devices.values()}
 
@@ -451,7 +453,7 @@ class Lan966xDriver:
             frames = self._without_handshake(total) if reason == "eliminated" else total
             station[reason] = stream_frames(frames)
         station["printed"] = outputs
-        return merge_kernel_counters(station, self._shell, self._aliases)
+        return merge_kernel_counters(station, self._shell, self.devices, self._aliases)
 
     def _stream_flows(self) -> list[_Flow]:
         return [f for f in self._flows if f.port != HOST_PORT and f.traffic == "stream"]

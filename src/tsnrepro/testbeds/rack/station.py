@@ -98,7 +98,8 @@ class StationDriver:
 
     def counters(self) -> str:
         """Return the station's counters and the kernel's."""
-        return self._shell.read(host_counters.snapshot(self._program, self._settings.interface))
+        card = self._settings.interface
+        return self._shell.read(host_counters.snapshot(self._program, card, [card]))
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a saved state, changing only what differs."""

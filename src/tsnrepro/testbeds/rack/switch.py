@@ -1,6 +1,7 @@
 """FRER switches of a rack: their drivers' protocol, and the ports of a Linux PC as switch."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tsnrepro.common.topology import HOST_PORT, member_names
@@ -86,11 +87,14 @@ def stream_frames(frames: int) -> dict[str, int]:
     return {"frames": frames, "bytes": 0, "stream_frames": frames, "stream_fragments": 0}
 
 
-def merge_kernel_counters(counters: dict[str, Any], shell: Shell, aliases: AliasedHost) -> str:
+def merge_kernel_counters(
+    counters: dict[str, Any], shell: Shell, devices: Mapping[str, str], aliases: AliasedHost
+) -> str:
     """Return a switch's counters with its kernel's, as frerctl's switches print them.
 
     ``aliases`` has the names in the topology of the devices in the kernel's counters.
     """
     # The snapshot begins with an empty object in place of the switch's counters.
-    kernel = shell.read(host_counters.snapshot("", "")).split(host_counters.SEPARATOR, 1)[1]
+    snapshot = host_counters.snapshot("", "", devices.values())
+    kernel = shell.read(snapshot).split(host_counters.SEPARATOR, 1)[1]
     return f"{json.dumps(counters)}\n{host_counters.SEPARATOR}{aliases.rename_in_json(kernel)}"

@@ -162,7 +162,7 @@ class KernelDriver(LinuxSwitch):
             "recovery": recovery,
             **self._discarded(recovery),
         }
-        return merge_kernel_counters(station, self._shell, self._aliases)
+        return merge_kernel_counters(station, self._shell, self.devices, self._aliases)
 
     def _discarded(self, recovery: dict[str, int]) -> dict[str, dict[str, int]]:
         """Return the frames that recovery discarded, by reason: its counter includes all.
