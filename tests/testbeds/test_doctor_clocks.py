@@ -1,6 +1,8 @@
 """What the doctor says of clocks: the hosts' and the cards', and who else steers them."""
 
 import time
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from examined import examined, found
@@ -11,7 +13,7 @@ from tsnrepro.config import load_testbed
 from tsnrepro.config.ptp import PtpSettings
 from tsnrepro.testbeds.doctor import clocks
 from tsnrepro.testbeds.doctor.clocks import system_clock
-from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN
+from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN, ExaminedHost
 
 
 class Shell:
@@ -34,7 +36,9 @@ class Shell:
     ],
 )
 def test_a_clock_that_is_off_is_found_as_closely_as_it_can_be_read(ahead_s, whole, verdict):
-    finding = system_clock("sw1", Shell(ahead_s, whole))
+    finding = partial(ExaminedHost.finding, SimpleNamespace(role="sw1"))
+    host = SimpleNamespace(shell=Shell(ahead_s, whole), finding=finding)
+    (finding,) = system_clock(host)
     assert finding.verdict == verdict
     assert "±" in finding.found
 

@@ -8,12 +8,15 @@ from collections import namedtuple
 import pytest
 from examined import examined, found
 
+from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
 from tsnrepro.config import load_testbed
 from tsnrepro.testbeds.doctor import examine
 from tsnrepro.testbeds.doctor import host as checks
-from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN
+from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN, run_check
 from tsnrepro.testbeds.hosts import programs
+from tsnrepro.testbeds.hosts.host import Completed
+from tsnrepro.testbeds.hosts.remote import UnreachableError
 
 RACK = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
 GOVERNORS = "sh -c cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null"
@@ -141,3 +144,43 @@ def test_around_a_board_each_host_needs_its_own_tools(role, needs, without):
     assert tools.verdict == STOP
     assert needs <= lacking
     assert not without & lacking
+
+
+# --- odd hosts --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("printed", "verdict", "shown"),
+    [
+        ("tsnrepro\n", PASS, "prints nothing itself"),
+        ("Welcome\x1b[0m!\ntsnrepro\n", STOP, r"prints 'Welcome\x1b[0m!' before"),
+    ],
+)
+def test_a_login_shell_that_prints_is_named(printed, verdict, shown):
+    finding = found(checks.login_shell, examined(RACK, "talker", {}, {"echo tsnrepro": printed}))
+    assert finding["login shell"].verdict == verdict
+    assert finding["login shell"].found.startswith(shown)
+
+
+@pytest.mark.parametrize("check", examine._CHECKS)
+@pytest.mark.parametrize("printed", ["", "Welcome!\n", "[]\n", "[1]\n", '{"a": null}\n', "1\n"])
+def test_any_output_ends_in_findings(monkeypatch, check, printed):
+    host = examined(RACK, "talker", {"card": "enp3s0"}, {})
+    host.testbed.program_hosts = ["talker"]
+    host.shell.query = lambda argv: Completed("talker", tuple(argv), 0, printed, "", 0.0, 0.0)
+    monkeypatch.setattr(examine.ports.time, "sleep", lambda _: None)
+    assert all(finding.line() for finding in run_check(check, host))
+
+
+def test_every_unreachable_host_is_a_finding(monkeypatch):
+    problems = {"talker": TestbedError("no route", "root@talker"), "sw1": TestbedError("refused")}
+
+    def refuse(*_):
+        raise UnreachableError(problems)
+
+    monkeypatch.setattr(examine, "RackHosts", refuse)
+    findings = [f for f in examine.examine(RACK) if f.check == "reachable"]
+    assert [(f.role, f.verdict, f.found) for f in findings] == [
+        ("talker", STOP, "no route"),
+        ("sw1", STOP, "refused"),
+    ]

@@ -16,8 +16,8 @@ from tsnrepro.config.base import (
 from tsnrepro.config.frer import Elimination, FrerSettings
 from tsnrepro.config.ptp import RackPtpSettings
 
-_Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:-]{0,252}$")]
-"""Host name or IP address."""
+_Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9_:][A-Za-z0-9_.:-]{0,252}(%[\w.-]{1,15})?$")]
+"""Host name or IP address; behind a link-local one the device, such as ``fe80::1%eth0``."""
 _User = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
 _Ipv4 = Annotated[str, Field(pattern=r"^(\d{1,3}\.){3}\d{1,3}$")]
 _TcpPort = Annotated[int, Field(ge=1, le=65535)]

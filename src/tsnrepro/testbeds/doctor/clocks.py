@@ -8,7 +8,6 @@ from tsnrepro.common.topology import LISTENER
 from tsnrepro.config import NicPairSettings, RackSettings
 from tsnrepro.config.ptp import RackPtpSettings
 from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN, ExaminedHost, Finding
-from tsnrepro.testbeds.hosts.shell import Shell
 from tsnrepro.testbeds.nic_pair.hosts import ptp_ports
 from tsnrepro.tools.ethtool import missing_timestamping
 
@@ -132,17 +131,17 @@ def time_services(host: ExaminedHost) -> Iterator[Finding]:
 # --- hosts ------------------------------------------------------------------------------------
 
 
-def system_clock(role: str, shell: Shell) -> Finding:
+def system_clock(host: ExaminedHost) -> Iterator[Finding]:
     """Compare a host's clock with this machine's, as precisely as SSH allows."""
     before = time.time()
-    host_time, resolution = _read_clock(shell.read(["date", "+%s.%N"]))
+    host_time, resolution = _read_clock(host.shell.read(["date", "+%s.%N"]))
     after = time.time()
     uncertainty = (after - before + resolution) / 2
     offset = abs(host_time - (before + after) / 2)
     good = offset <= max(uncertainty, _CLOCK_SECONDS)
     found = f"{_milliseconds(offset)} from this machine's, ±{_milliseconds(uncertainty)}"
     remedy = "Set it, or start chrony or ptp4l: records are ordered by it"
-    return Finding("clock", role, PASS if good else WARN, found, remedy)
+    yield host.finding("clock", PASS if good else WARN, found, remedy)
 
 
 def _read_clock(printed: str) -> tuple[float, float]:

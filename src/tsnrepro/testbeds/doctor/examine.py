@@ -18,7 +18,8 @@ from tsnrepro.testbeds.doctor.findings import (
     Finding,
     run_check,
 )
-from tsnrepro.testbeds.hosts.remote import in_parallel
+from tsnrepro.testbeds.hosts.remote import UnreachableError, in_parallel
+from tsnrepro.testbeds.hosts.ssh import read_known_hosts
 from tsnrepro.testbeds.nic_pair.hosts import NicPairHosts
 from tsnrepro.testbeds.rack.testbed import RackHosts
 
@@ -26,7 +27,15 @@ from tsnrepro.testbeds.rack.testbed import RackHosts
 _MIN_FREE_MIB, _FREE_MIB = 500, 5000
 _CONTROLLER = "here"
 _CHECKS: tuple[Check, ...] = (
-    *(host.privileges, ports.login_port, host.sessions, host.tools, host.our_programs),
+    *(
+        host.login_shell,
+        clocks.system_clock,
+        host.privileges,
+        ports.login_port,
+        host.sessions,
+        host.tools,
+        host.our_programs,
+    ),
     *(host.space, host.governor, ports.links, ports.hardware, clocks.hardware_clock),
     *(clocks.rx_timestamping, clocks.time_services, conflicts.network_managers),
     *(conflicts.firewall, host.port_use, ports.idle_traffic),
@@ -40,15 +49,17 @@ def examine(settings: RackSettings | NicPairSettings) -> list[Finding]:
         try:
             is_pair = isinstance(settings, NicPairSettings)
             testbed = NicPairHosts(settings, stack) if is_pair else RackHosts(settings, stack)
+        except UnreachableError as error:
+            reached = _known_hosts(settings)
+            return [*reached, *(_unreachable(e, role) for role, e in error.problems.items())]
         except TestbedError as error:
-            return [Finding("reachable", error.where or "rack", STOP, error.what, error.remedy)]
+            return [*_known_hosts(settings), _unreachable(error, error.where or "rack")]
         findings += [_reachable(role) for role in testbed.drivers]
         examined = in_parallel(
             lambda role: _examine_host(ExaminedHost(testbed, role)), [*testbed.drivers]
         )
         findings += chain.from_iterable(examined.values())
-        findings += [clocks.system_clock(role, shell) for role, shell in testbed.shells.items()]
-    return [*findings, _space_here(root())]
+    return [*findings, *_known_hosts(settings), _space_here(root())]
 
 
 def _examine_host(examined: ExaminedHost) -> list[Finding]:
@@ -57,6 +68,21 @@ def _examine_host(examined: ExaminedHost) -> list[Finding]:
 
 def _reachable(role: str) -> Finding:
     return Finding("reachable", role, PASS, "logged in, host key verified")
+
+
+def _unreachable(error: TestbedError, role: str) -> Finding:
+    return Finding("reachable", role, STOP, error.what, error.remedy)
+
+
+def _known_hosts(settings: RackSettings | NicPairSettings) -> list[Finding]:
+    """Check for lines of known_hosts that are not used; without the file no host is reached."""
+    path = Path(settings.known_hosts).expanduser()
+    if not path.is_file():
+        return []
+    problems = read_known_hosts(path)[1]
+    remedy = f"Correct {path}, and list each host's own key"
+    found = "; ".join(problems) or "every line is used"
+    return [Finding("known_hosts", _CONTROLLER, WARN if problems else PASS, found, remedy)]
 
 
 def _space_here(folder: Path) -> Finding:

@@ -89,5 +89,12 @@ def run_check(check: Check, host: ExaminedHost) -> list[Finding]:
     try:
         return list(check(host))
     except TestbedError as error:
-        name = check.__name__.replace("_", " ")
-        return [host.finding(name, STOP, error.what, error.remedy)]
+        return [host.finding(_name(check), STOP, error.what, error.remedy)]
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        found = f"unexpected output: {error}"[:300]
+        remedy = "Run the check's commands on the host by hand; see `login shell`"
+        return [host.finding(_name(check), STOP, found, remedy)]
+
+
+def _name(check: Check) -> str:
+    return check.__name__.replace("_", " ")

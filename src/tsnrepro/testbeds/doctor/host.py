@@ -23,10 +23,20 @@ _VERSION_OPTIONS = {
     **dict.fromkeys(("mausezahn", "ip", "tc"), "-V"),
     **dict.fromkeys(("ptp4l", "phc2sys"), "-v"),
 }
+_MARK = "tsnrepro"
 _MIN_FREE_KIB, _FREE_KIB = 20 << 10, 200 << 10
 # A running command is a session: `streams` runs sixteen talkers at once on one host.
 _SESSIONS = 20
 _GOVERNORS = "cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null"
+
+
+def login_shell(host: ExaminedHost) -> Iterator[Finding]:
+    """Check that the login shell's set-up prints nothing, which would be in every output."""
+    printed = host.shell.read(["echo", _MARK])
+    found = printed.replace(_MARK, "").strip()
+    remedy = "Print in ~/.bashrc or ~/.cshrc of interactive shells only"
+    shown = f"prints {found[:200]!r} before each command" if found else "prints nothing itself"
+    yield host.finding("login shell", STOP if found else PASS, shown, remedy)
 
 
 def privileges(host: ExaminedHost) -> Iterator[Finding]:

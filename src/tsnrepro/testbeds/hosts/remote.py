@@ -27,18 +27,35 @@ def connect(
 
     Raises
     ------
-    TestbedError
-        A host cannot be reached, its host key is not in ``known_hosts``, or it refuses the login.
+    UnreachableError
+        Hosts cannot be reached, their host keys are not in ``known_hosts``, or they refuse the
+        login.
     """
     jump = None
     if settings.jump_host:
         jump = _connect(settings, JUMP, settings.jump_host, None)
         stack.callback(jump.close)
-    connections = {}
+    connections: dict[str, SshHost] = {}
+    problems: dict[str, TestbedError] = {}
     for role in roles:
-        connections[role] = _connect(settings, role, getattr(settings.hosts, role), jump)
-        stack.callback(connections[role].close)
+        try:
+            connections[role] = _connect(settings, role, getattr(settings.hosts, role), jump)
+            stack.callback(connections[role].close)
+        except TestbedError as error:
+            problems[role] = error
+    if problems:
+        raise UnreachableError(problems)
     return connections
+
+
+class UnreachableError(TestbedError):
+    """Hosts that cannot be reached; ``problems`` has the error of each by role."""
+
+    def __init__(self, problems: dict[str, TestbedError]) -> None:
+        self.problems = problems
+        first, *others = problems.values()
+        further = [f"{error.what} ({error.where})" for error in others]
+        super().__init__("; ".join([first.what, *further]), first.where, first.remedy)
 
 
 def _connect(

@@ -13,6 +13,7 @@ from collections import deque
 from pathlib import Path
 
 import paramiko
+from paramiko.hostkeys import HostKeyEntry
 
 from tsnrepro.common.errors import CommandError, TestbedError
 from tsnrepro.testbeds.hosts.host import ENDED_BY_KILL, Completed
@@ -48,6 +49,76 @@ def _bounded(argv: list[str], deadline_s: float) -> list[str]:
 
 def _error_text(error: Exception) -> str:
     return str(error) or "connection closed by peer"
+
+
+def quoted_for_any_shell(remote: list[str]) -> str:
+    """Return a command for the login shell, which may be csh: it ends quotes at a line break."""
+    line = shlex.join(remote)
+    if "\n" not in line and "!" not in line:
+        return line
+    escaped = line.replace("\\", "\\\\").replace("\n", "\\n").replace("!", "\\0041")
+    return shlex.join(["sh", "-c", 'eval "exec $(printf %b "$0")"', escaped])
+
+
+def read_known_hosts(path: Path) -> tuple[list[HostKeyEntry], list[str]]:
+    """Return the entries of a known_hosts file, and what is wrong with its other lines.
+
+    Keys that a line revokes (``@revoked``) are left out.
+    """
+    entries, revoked, problems = [], set(), []
+    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        mark = words.pop(0) if words[0].startswith("@") else ""
+        if mark == "@cert-authority":
+            problems.append(f"line {number}: certificate authorities are not supported")
+            continue
+        try:
+            entry = HostKeyEntry.from_line(" ".join(words), number)
+        except Exception:  # whatever paramiko's classes of keys raise
+            entry = None
+        if entry is None or mark not in ("", "@revoked"):
+            problems.append(f"line {number} is damaged, or of an unknown type of key")
+        elif mark:
+            revoked.add(entry.key.get_base64())
+        else:
+            entries.append(entry)
+    return [entry for entry in entries if entry.key.get_base64() not in revoked], problems
+
+
+def _load_key(path: Path) -> paramiko.PKey:
+    """Return a private key.
+
+    Raises
+    ------
+    TestbedError
+        It is encrypted, or not a private key.
+    """
+    try:
+        return paramiko.PKey.from_path(path)
+    except (TypeError, paramiko.PasswordRequiredException) as error:
+        remedy = "Add it to the SSH agent and leave out `key_file`"
+        raise TestbedError("the private key has a passphrase", str(path), remedy) from error
+    except OSError as error:
+        raise TestbedError(f"cannot be read: {error.strerror}", str(path)) from error
+    except Exception as error:  # whatever paramiko's classes of keys raise
+        remedy = "Set `key_file` to an OpenSSH private key"
+        raise TestbedError("not a private key", str(path), remedy) from error
+
+
+def _refusal(error: Exception, user: str) -> tuple[str, str]:
+    """Return why there is no connection, and what to do."""
+    authorise = f"Append the public key to ~/.ssh/authorized_keys of {user} on the host"
+    if isinstance(error, paramiko.BadAuthenticationType):
+        accepted = ", ".join(error.allowed_types)
+        return f"the host accepts only: {accepted}; keys are needed", authorise
+    if isinstance(error, paramiko.AuthenticationException):
+        return f"{_error_text(error)} The key is not authorised for {user}", authorise
+    if "No authentication methods" in str(error):
+        return "the SSH agent has no key", "`ssh-add` a key, or set `key_file`"
+    remedy = "Check the address, the login and the host key in the testbed's configuration"
+    return _error_text(error), remedy
 
 
 class SshProcess:
@@ -231,17 +302,21 @@ class SshHost:
         self._client = paramiko.SSHClient()
         self._client.set_missing_host_key_policy(paramiko.RejectPolicy())
         try:
+            known = self._client.get_host_keys()
             if isinstance(host_key, Path):
-                self._client.load_host_keys(str(host_key))
+                for entry in read_known_hosts(host_key)[0]:
+                    for host in entry.hostnames:
+                        if entry.key.get_name() not in (known.lookup(host) or {}):
+                            known.add(host, entry.key.get_name(), entry.key)
             else:
-                entry = hostname if port == 22 else f"[{hostname}]:{port}"
-                self._client.get_host_keys().add(entry, host_key.get_name(), host_key)
+                host = hostname if port == 22 else f"[{hostname}]:{port}"
+                known.add(host, host_key.get_name(), host_key)
             self._client.connect(
                 hostname,
                 port,
                 username=user,
-                pkey=key if isinstance(key, paramiko.PKey) else None,
-                key_filename=str(key) if isinstance(key, Path) else None,
+                # Loaded here: paramiko would try a file as each type of key, and name the last.
+                pkey=_load_key(key) if isinstance(key, Path) else key,
                 sock=sock,
                 allow_agent=key is None,
                 look_for_keys=False,
@@ -251,11 +326,8 @@ class SshHost:
             )
         except (*_DISCONNECTED, ValueError) as error:
             self._client.close()
-            raise TestbedError(
-                f"no SSH connection: {_error_text(error)}",
-                f"{user}@{name}",
-                "Check the address, the login and the host key in the testbed's configuration",
-            ) from error
+            what, remedy = _refusal(error, user)
+            raise TestbedError(f"no SSH connection: {what}", f"{user}@{name}", remedy) from error
         transport = self._client.get_transport()
         if transport is None:
             raise TestbedError("SSH connection closed after the login", name)
@@ -311,7 +383,7 @@ class SshHost:
             timeout.start()
             try:
                 # SSH sends one string, which the login shell parses.
-                channel.exec_command(shlex.join(remote))
+                channel.exec_command(quoted_for_any_shell(remote))
             finally:
                 timeout.cancel()
         except paramiko.ChannelException as error:
