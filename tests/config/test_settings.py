@@ -337,7 +337,7 @@ def test_a_name_is_a_file_of_its_folder(tmp_path, name):
         (b"description: \x00", "not YAML: unacceptable character"),
         (b"a: 1\n---\nb: 2", "not YAML: .* another document in line 2"),
         (b"? [a, b]\n: 1", "not YAML: found unhashable key in line 1"),
-        (b"!!python/object:os.system x", "not YAML: could not determine a constructor"),
+        (b"!!python/object:os.system x", "tag '!!python/object:os.system' in line 1"),
         (b"loss: &again [*again]", "an alias of itself in line 1"),
     ],
 )

@@ -31,7 +31,12 @@ HOSTILE = {
     "UTF-16": ("a: 1".encode("utf-16"), "not UTF-8"),
     "Latin-1": ("a: \u00e9".encode("latin-1"), "not UTF-8"),
     "NUL": (b"a: b\0c", "not YAML: unacceptable character"),
-    "a Python object": (b"a: !!python/object/apply:os.system [id]", "not YAML: could not"),
+    "a Python object": (b"a: !!python/object/apply:os.system [id]", "tag '!!python/object"),
+    "a damaged date": (b"a: !!timestamp foo", "tag '!!timestamp' in line 1"),
+    "a damaged truth": (b"a: 1\nb: !!bool maybe", "tag '!!bool' in line 2"),
+    "a key of bytes": (b"? !!binary aaaa\n: 1", "tag '!!binary' in line 1"),
+    "a set": (b"!!set {a, b}", "tag '!!set' in line 1"),
+    "a tag of one's own": (b"a: !mine b", "tag '!mine' in line 1"),
 }
 
 

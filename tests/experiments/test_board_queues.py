@@ -281,7 +281,9 @@ def test_a_board_is_as_before_whichever_command_a_kill_follows(tmp_path, setting
     for at in range(1, number + 1):
         board = Board(tmp_path)
         before = json.dumps(board.state)
-        Journal("kills", tmp_path).write({"state": between(board, settings).save()})
+        Journal("kills", tmp_path).write(
+            {"settings": {}, "token": "", "state": between(board, settings).save()}
+        )
         board.killed_at = at
         with pytest.raises(Killed):
             campaign_on(board, settings)

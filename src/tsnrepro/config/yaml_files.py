@@ -61,9 +61,9 @@ def parse_yaml(content: bytes, where: str) -> object:
     Raises
     ------
     ConfigurationError
-        The bytes are not UTF-8 or not YAML, a key stands twice in a mapping, the nesting is deeper
-        than 32 levels, a number has more digits than Python reads, or it is larger than any
-        configuration.
+        The bytes are not UTF-8 or not YAML, a key stands twice in a mapping, a value has a tag such
+        as ``!!binary``, the nesting is deeper than 32 levels, a number has more digits than Python
+        reads, or it is larger than any configuration.
     """
     values = parse_value(content, where)
     return {} if values is None else values
@@ -133,7 +133,7 @@ class _Sizes:
 
 
 def _check_structure(events: Iterator[yaml.Event], where: str) -> None:
-    """Refuse a key that stands twice in a mapping, and nesting deeper than is read."""
+    """Refuse a key that stands twice in a mapping, a tag, and nesting deeper than is read."""
     # For each level that is open: the keys of a mapping and whether the next node is a key.
     keys: list[set[str] | None] = []
     key_next: list[bool] = []
@@ -147,6 +147,10 @@ def _check_structure(events: Iterator[yaml.Event], where: str) -> None:
             key_next.pop()
         if not isinstance(event, yaml.NodeEvent):
             continue
+        if getattr(event, "tag", None) not in (None, "!", "tag:yaml.org,2002:str"):
+            # Sets, bytes and dates are no configuration, and PyYAML fails at damaged ones.
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")[:80]
+            raise ConfigurationError(f"tag '{tag}' in line {line}", where, "Remove the tag")
         if keys and (known := keys[-1]) is not None:
             value = _scalar(event, named)
             if key_next[-1] and value is not None:

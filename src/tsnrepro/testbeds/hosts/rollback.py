@@ -17,6 +17,7 @@ from tsnrepro.common.errors import RecordError, TsnreproError
 from tsnrepro.common.repository import root
 from tsnrepro.config import parse
 from tsnrepro.config.rack import ReachedHosts
+from tsnrepro.records.files import read_json_object
 from tsnrepro.testbeds.hosts.lease import HostLease, TestbedLock
 from tsnrepro.testbeds.hosts.remote import RemoteHosts
 from tsnrepro.testbeds.hosts.shell import CommandSink
@@ -85,16 +86,14 @@ class Journal:
         RecordError
             The file is damaged.
         """
-        try:
-            return json.loads(self.path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        if not os.path.lexists(self.path):
             return None
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise RecordError(
-                f"the saved state of the rack cannot be read: {error}",
-                str(self.path),
-                "Reboot the rack's switches, which resets them, and remove this file",
-            ) from error
+        remedy = "Reboot the rack's switches, which resets them, and remove this file"
+        entry = read_json_object(self.path, "the saved state of the rack cannot be read", remedy)
+        if missing := {"settings", "token", "state"} - entry.keys():
+            what = f"the saved state of the rack lacks {', '.join(sorted(missing))}"
+            raise RecordError(what, str(self.path), remedy)
+        return entry
 
     def remove(self) -> None:
         """Remove the file: the hosts are in their original state."""
