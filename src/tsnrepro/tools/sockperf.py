@@ -203,10 +203,9 @@ def log_pieces(log: BinaryIO, piece_bytes: int = 8 << 20) -> Iterator[Any]:
 
 def _whole_lines(log: BinaryIO, rows: bytes, piece_bytes: int) -> Iterator[bytes]:
     while read := log.read(piece_bytes):
-        rows += read
         end = rows.rfind(b"\n") + 1
         yield rows[:end]
-        rows = rows[end:]
+        rows = rows[end:] + read
     yield rows
 
 
