@@ -218,6 +218,19 @@ def test_named_results_are_a_table_of_their_numbers(run):
     assert table.cell(1, "frame_bytes").value == 64
 
 
+def test_one_way_latencies_are_not_set_against_half_round_trips(tmp_path):
+    numbers = [result("latency.mean.frer.us", 101.8, unit="us"), result("tcp.trials.count", 3)]
+    for quantity, keys in (
+        ("half round trip", ["latency.mean.frer.us", "tcp.trials.count"]),
+        ("one way", ["tcp.trials.count"]),
+    ):
+        folder = write_run(
+            tmp_path / quantity, "latency", [*numbers, result("latency.quantity", quantity)]
+        )
+        table = measured_tables(load_measured_runs({"latency": folder}))("values")
+        assert list(table.keys) == keys
+
+
 @pytest.mark.parametrize(
     ("testbed", "origin", "caveat"),
     [

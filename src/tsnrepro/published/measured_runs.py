@@ -74,6 +74,12 @@ class MeasuredRun:
         return f"{'imported as' if self.kind == 'imported' else f'{verb} on'} {self.name}"
 
     @property
+    def is_one_way(self) -> bool:
+        """Return whether its latencies are one way, as those of imported trials may be."""
+        quantity = self.values.get("latency.quantity")
+        return quantity is not None and quantity.value == "one way"
+
+    @property
     def link_rate_mbps(self) -> float | None:
         """Return the rate of the links, the experiment's own if it has one; None if unknown."""
         own = self.values.get(own_link_rate(self.experiment))
@@ -205,10 +211,13 @@ _SIZE = re.compile(r"\.(frame|payload)_(\d+)\.")
 def _values_table(runs: Iterable[MeasuredRun]) -> AuditTable:
     """Return a table of the numeric results; texts and missing values are omitted.
 
-    ``frame_bytes`` and ``payload_bytes`` are the size in the key, if any.
+    So are one-way latencies: the documents' are half round trips. ``frame_bytes`` and ``payload_bytes`` are the size in the key, if any.
     """
     found = {
-        key: (result, run) for run in runs for key, result in run.values.items() if result.is_number
+        key: (result, run)
+        for run in runs
+        for key, result in run.values.items()
+        if result.is_number and not (run.is_one_way and key.startswith("latency."))
     }
     if not found:
         raise NotMeasuredError("there are no results", "values")

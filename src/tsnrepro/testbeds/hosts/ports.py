@@ -14,7 +14,8 @@ from tsnrepro.tools.parsing import json_rows
 MEMBER_MTU = 1600
 
 LOGIN_REMEDY = "Assign the host an address on another port, and log in there"
-_NO_DEVICE = re.compile("does not exist|Cannot find device|can't find device")
+NO_DEVICE = re.compile("does not exist|Cannot find device|can't find device")
+"""What ip(8) and tc(8) print of a device that the host lacks."""
 # SSH_CONNECTION has the client's address and port, then the server's.
 _SERVER = 'set -- $SSH_CONNECTION; echo "$3"'
 
@@ -53,7 +54,7 @@ def links(shell: Shell, devices: Iterable[str]) -> dict[str, dict[str, Any]]:
         try:
             rows = read_json(shell, ["ip", "-j", "-d", "link", "show", "dev", device])
         except TestbedError as error:
-            if not _NO_DEVICE.search(str(error)):
+            if not NO_DEVICE.search(str(error)):
                 raise
             rows = []
         found |= {row["ifname"]: row for row in rows if row.get("ifname") == device}

@@ -10,6 +10,7 @@ from typing import Any
 
 from tsnrepro.common.errors import TestbedError, ToolError
 from tsnrepro.testbeds.hosts.host import RemoteHost, run_checked
+from tsnrepro.testbeds.hosts.ports import NO_DEVICE
 from tsnrepro.testbeds.hosts.rollback import Rollback
 from tsnrepro.testbeds.jobs import network
 from tsnrepro.testbeds.jobs.job import Job, LinkEnd
@@ -121,7 +122,12 @@ def _key(port: LinkEnd) -> tuple[str, str]:
 
 def _find_device(host: RemoteHost, device: str) -> dict[str, Any] | None:
     """Return a device from ``ip address show``, None if the host has no such device."""
-    rows = _json(host, ["ip", "-j", "address", "show"])
+    try:
+        rows = _json(host, ["ip", "-j", "address", "show", "dev", device])
+    except TestbedError as error:
+        if not NO_DEVICE.search(str(error)):
+            raise
+        return None
     return next((row for row in rows if row.get("ifname") == device), None)
 
 
