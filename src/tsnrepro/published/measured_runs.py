@@ -211,7 +211,8 @@ _SIZE = re.compile(r"\.(frame|payload)_(\d+)\.")
 def _values_table(runs: Iterable[MeasuredRun]) -> AuditTable:
     """Return a table of the numeric results; texts and missing values are omitted.
 
-    So are one-way latencies: the documents' are half round trips. ``frame_bytes`` and ``payload_bytes`` are the size in the key, if any.
+    So are one-way latencies: the documents' are half round trips. ``frame_bytes`` and
+    ``payload_bytes`` are the size in the key, if any.
     """
     found = {
         key: (result, run)
