@@ -113,7 +113,7 @@ def test_an_unknown_name_lists_the_known_ones():
             changed(
                 {"format": "times", "times": {"sent": "a", "received": 1, "unit": "s"}}, LATENCY
             ),
-            "name both columns or number both",
+            "name all columns or number all",
         ),
         (
             changed({"format": "times", "times": {"sent": 0, "received": 1, "unit": "B"}}, LATENCY),

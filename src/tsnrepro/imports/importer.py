@@ -246,7 +246,9 @@ def _without_copies(
 def _register(folder: DataFolder, trials: list[ImportedTrial], found: _DataSet) -> None:
     """Register the files that were just read, and release the content of large ones."""
     origins = {trial.source["file"] for trial in trials}
-    origins |= {t.source["observations"]["file"] for t in trials if "observations" in t.source}
+    observed = [t.source["observations"] for t in trials if "observations" in t.source]
+    origins |= {source["file"] for source in observed}
+    origins |= {source["listener"]["file"] for source in observed if "listener" in source}
     for relative, file in folder.used.items():
         found.sums[relative] = _sum(file)
         if file.nul_bytes:

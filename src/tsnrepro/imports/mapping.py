@@ -111,7 +111,8 @@ class FileRule(ConfigModel):
 class Times(ConfigModel):
     """Columns of a CSV file with one packet per row, by name or by number from 0.
 
-    Either the times of sending and receipt, or the latency itself.
+    Either the times of sending and receipt, or the latency itself. Talker and listener may have a
+    file each, whose packets are joined by their sequence number.
     """
 
     sent: str | int | None = None
@@ -120,6 +121,11 @@ class Times(ConfigModel):
     """Column of the time of receipt."""
     latency: str | int | None = None
     """Column of the latency."""
+    sequence: str | int | None = None
+    """Column of the sequence number, in the talker's file and in the listener's."""
+    listener: str | None = None
+    """The listener's file, which has ``received``, with ``{group}`` where its path varies. The
+    table's files are then the talker's, which have ``sent``."""
     unit: str
     """Unit of the columns: ``ns``, ``us``, ``ms`` or ``s``."""
     delimiter: _Character = ","
@@ -130,8 +136,9 @@ class Times(ConfigModel):
     """Values of ``received`` or ``latency`` that mean a lost packet, as an empty cell does."""
 
     def recorded(self) -> dict[str, Any]:
-        """Return the keys as trials record them: with the former ones always."""
-        return self.model_dump(exclude={"decimal"} if self.decimal == "." else None)
+        """Return the keys for a record: later ones only where they are used."""
+        later = {"sequence", "listener"} if not self.listener else set()
+        return self.model_dump(exclude=later | ({"decimal"} if self.decimal == "." else set()))
 
     @property
     def columns(self) -> list[str | int]:
@@ -150,9 +157,14 @@ class Times(ConfigModel):
         ]
         if given not in (["sent", "received"], ["latency"]):
             raise ValueError("give sent and received, or latency alone")
-        if len({type(column) for column in self.columns}) > 1:
-            raise ValueError("name both columns or number both")
-        if any(isinstance(column, int) and not 0 <= column < 10**4 for column in self.columns):
+        if (self.sequence is None) is not (self.listener is None):
+            raise ValueError("sequence and listener need each other")
+        if self.listener and self.latency is not None:
+            raise ValueError("listener needs sent and received")
+        columns = [*self.columns, *([] if self.sequence is None else [self.sequence])]
+        if len({type(column) for column in columns}) > 1:
+            raise ValueError("name all columns or number all")
+        if any(isinstance(column, int) and not 0 <= column < 10**4 for column in columns):
             raise ValueError("columns are numbered from 0 to 9999")
         _check_known("time", self.unit)
         return self
@@ -171,6 +183,8 @@ class Observations(ConfigModel):
     @model_validator(mode="after")
     def _complete(self) -> Self:
         _check_times(self.format, self.times)
+        if self.times and self.times.listener:
+            raise ValueError("listener is for times of a table")
         return self
 
 
@@ -281,6 +295,8 @@ class MappedTable(ConfigModel):
             raise ValueError("row_range needs the format csv, json or times")
         if self.row_range and self.row_range[0] > self.row_range[1]:
             raise ValueError("row_range: the first row is after the last")
+        if self.row_range and self.times and self.times.listener:
+            raise ValueError("row_range and listener exclude each other")
         _check_times(self.format, self.times)
 
     def _check_latency(self) -> None:
@@ -299,7 +315,8 @@ class MappedTable(ConfigModel):
                 raise ValueError(f"name_pattern is not a regular expression: {error}") from error
             if compiled.groups > len(compiled.groupindex):
                 raise ValueError("name_pattern: every group needs a name, (?P<name>...) or (?:...)")
-        for pattern in (*self.files, *([self.observations.file] if self.observations else [])):
+        named = [self.observations and self.observations.file, self.times and self.times.listener]
+        for pattern in (*self.files, *(name for name in named if name)):
             if PurePosixPath(pattern).is_absolute() or ".." in PurePosixPath(pattern).parts:
                 raise ValueError(f"'{pattern}' leaves the data set's folder")
 

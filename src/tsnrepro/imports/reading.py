@@ -11,7 +11,7 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.imports import plausibility
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.manifest import ORIGINALS
-from tsnrepro.imports.mapping import MappedTable, Observations, match_names
+from tsnrepro.imports.mapping import MappedTable, match_names
 from tsnrepro.imports.readers import read_observations, read_rows
 from tsnrepro.imports.readers.row import DataRow, numbers_of, statistics
 from tsnrepro.imports.screening import NoMeasurementError, check_has_data
@@ -122,7 +122,8 @@ def _read(
             "",
             "Set generated: true to label it so, or false if it was measured",
         )
-    found = read_rows(file, table)
+    listener = _listener(folder, table, groups)
+    found = read_rows(file, table, listener)
     outcome = TableReading(skipped=list(found.skipped), skipped_rows=found.skipped_rows)
     measured: list[tuple[DataRow, ConvertedRow, dict[str, Any]]] = []
     for row in found.rows:
@@ -139,7 +140,7 @@ def _read(
                 _add(outcome, trial_of(converted, table, source, reason), row, file, table)
                 continue
             if found.has_observations:
-                source["observations"] = _observations_source(file, table.format, table)
+                source["observations"] = _observations_source(file, table.format, table, listener)
             elif table.observations:
                 source["observations"] = _add_statistics(folder, row, converted, table, groups)
             check_and_complete(converted, table)
@@ -199,19 +200,44 @@ def _check_plausible(rows: list[ConvertedRow], table: MappedTable, link_mbps: fl
             raise RecordError(wrong, "", remedy)
 
 
-def _observations_source(file: SourceFile, kind: str, table: MappedTable) -> dict[str, Any]:
+def _listener(
+    folder: DataFolder, table: MappedTable, groups: Mapping[str, str | None]
+) -> SourceFile | None:
+    """Return the listener's file with the times of receipt, if talker and listener have each one.
+
+    Raises
+    ------
+    RecordError
+        There is no such file.
+    """
+    if table.times is None or table.times.listener is None:
+        return None
+    relative = _filled(table.times.listener, DataRow(""), groups)
+    if relative not in folder.paths:
+        remedy = "Correct listener under times in the mapping"
+        raise RecordError(f"there is no file of the listener, {relative}", "", remedy)
+    return folder.file(relative)
+
+
+def _observations_source(
+    file: SourceFile, kind: str, table: MappedTable, listener: SourceFile | None = None
+) -> dict[str, Any]:
     """Return where and how a trial's observations can be read again."""
     times = table.observations.times if table.observations else table.times
+    heard = {"listener": _identity(listener)} if listener else {}
     return {
-        "file": file.relative,
-        "sha256": file.sha256,
-        "original": original_path(file),
+        **_identity(file),
         "format": kind,
         "times": times.recorded() if times else None,
         "row_range": table.row_range if table.format == "times" else None,
         # A log of sockperf states whether it has whole round trips.
         "halve": kind == "times" and table.latency_quantity == "round trip",
+        **heard,
     }
+
+
+def _identity(file: SourceFile) -> dict[str, Any]:
+    return {"file": file.relative, "sha256": file.sha256, "original": original_path(file)}
 
 
 def _add_statistics(
@@ -223,7 +249,7 @@ def _add_statistics(
 ) -> dict[str, Any]:
     """Read a row's observations, add the statistics that it lacks, and return their source."""
     assert table.observations is not None
-    relative = _filled(table.observations, row, groups)
+    relative = _filled(table.observations.file, row, groups)
     if relative not in folder.paths:
         raise RecordError(f"there is no file of its observations, {relative}", row.location)
     file = folder.file(relative)
@@ -239,12 +265,12 @@ def _add_statistics(
     return source
 
 
-def _filled(observations: Observations, row: DataRow, groups: Mapping[str, str | None]) -> str:
+def _filled(template: str, row: DataRow, groups: Mapping[str, str | None]) -> str:
     def value(match: re.Match) -> str:
         name = match[1]
         return str(groups[name] if name in groups else row.cell(name))
 
-    filled = _BRACES.sub(value, observations.file)
+    filled = _BRACES.sub(value, template)
     if ".." in PurePosixPath(filled).parts or PurePosixPath(filled).is_absolute():
         raise RecordError(f"'{filled}' leaves the data set's folder"[:200], row.location)
     return filled

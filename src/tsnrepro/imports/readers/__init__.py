@@ -12,6 +12,8 @@ from tsnrepro.imports.readers.row import FileRows, one_row, statistics
 if TYPE_CHECKING:
     import numpy as np
 
+    from tsnrepro.imports.readers.packet_times import PacketTimes
+
 _MODULES = {
     "csv": "csv",
     "json": "json_records",
@@ -21,8 +23,10 @@ _MODULES = {
 }
 
 
-def read_rows(file: SourceFile, table: MappedTable) -> FileRows:
+def read_rows(file: SourceFile, table: MappedTable, listener: SourceFile | None = None) -> FileRows:
     """Return the rows of a file, by the reader of the table's format.
+
+    ``listener`` has the times of receipt, if the file has only those of sending.
 
     Raises
     ------
@@ -33,9 +37,7 @@ def read_rows(file: SourceFile, table: MappedTable) -> FileRows:
         # Most imports need neither NumPy nor pyarrow.
         reader = import_module(f"tsnrepro.imports.readers.{_MODULES[table.format]}")
         return reader.read(file, table)
-    from tsnrepro.imports.readers import packet_times  # noqa: PLC0415
-
-    found = packet_times.read(file, table.times, table.row_range)
+    found = _packet_times(file, table.times, table.row_range, listener)
     known = statistics(found.latencies_us) | {"sent": found.sent, "received": found.received}
     if found.span_s > 0:
         known["valid_seconds"] = found.span_s
@@ -43,7 +45,22 @@ def read_rows(file: SourceFile, table: MappedTable) -> FileRows:
     return one_row(known, has_observations=True, **skipped)
 
 
-def read_observations(file: SourceFile, source: dict[str, Any]) -> "np.ndarray":
+def _packet_times(
+    file: SourceFile,
+    times: Times,
+    row_range: tuple[int, int] | None,
+    listener: SourceFile | None,
+) -> "PacketTimes":
+    from tsnrepro.imports.readers import joined_times, packet_times  # noqa: PLC0415
+
+    if listener is not None:
+        return joined_times.read(file, listener, times)
+    return packet_times.read(file, times, row_range)
+
+
+def read_observations(
+    file: SourceFile, source: dict[str, Any], listener: SourceFile | None = None
+) -> "np.ndarray":
     """Return the latencies of a file in microseconds, in order, shape (observations,).
 
     Parameters
@@ -53,18 +70,20 @@ def read_observations(file: SourceFile, source: dict[str, Any]) -> "np.ndarray":
     source
         ``format``; for times their columns and ``row_range``; ``halve`` if the file has round trips
         and the trial half round trips.
+    listener
+        The original of the listener's file, if the times of receipt are in another file.
 
     Raises
     ------
     NoMeasurementError, RecordError
         As the reader.
     """
-    from tsnrepro.imports.readers import packet_times, sockperf  # noqa: PLC0415
+    from tsnrepro.imports.readers import sockperf  # noqa: PLC0415
 
     if source["format"] == "sockperf":
         return sockperf.observations(file)
     times = Times.model_validate(source["times"])
-    found = packet_times.read(file, times, source.get("row_range")).latencies_us
+    found = _packet_times(file, times, source.get("row_range"), listener).latencies_us
     return found / 2 if source.get("halve") else found
 
 
@@ -81,6 +100,14 @@ def recorded_observations(testbed_folder: Path, document: dict[str, Any]) -> "np
     source = document["source"].get("observations")
     if source is None:
         return np.empty(0)
+    listener = source.get("listener")
+    return read_observations(
+        _original(testbed_folder, source), source, listener and _original(testbed_folder, listener)
+    )
+
+
+def _original(testbed_folder: Path, source: dict[str, Any]) -> SourceFile:
+    """Return the original of a file, which has its checksum."""
     path = testbed_folder / source["original"]
     if not path.is_file():
         raise RecordError(
@@ -93,4 +120,4 @@ def recorded_observations(testbed_folder: Path, document: dict[str, Any]) -> "np
             str(path),
             "Remove it and import the data set again",
         )
-    return read_observations(file, source)
+    return file

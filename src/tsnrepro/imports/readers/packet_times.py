@@ -101,7 +101,7 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
     """
     found, parts, edges, passed = PacketTimes(), [], [], 0
     first, last = row_range or (1, 1 << 62)
-    for block in _blocks(file, times):
+    for block in blocks_of(file, times):
         chosen = block.within(first - passed, last - passed)
         found.skipped_rows += len(chosen.invalid)
         for number, why in sorted(chosen.invalid.items())[: _MAX_SHOWN - len(found.skipped)]:
@@ -110,7 +110,7 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
             )
         passed += block.rows
         found.sent += len(chosen.columns[0])
-        parts.append(_latencies(chosen.columns))
+        parts.append(latencies_of(chosen.columns))
         if times.sent is not None:
             edges += [t for t in pc.min_max(chosen.columns[0]).as_py().values() if t is not None]
     found.latencies_us = np.concatenate(parts) if parts else found.latencies_us
@@ -121,6 +121,17 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
             raise NoMeasurementError("its numbers have a decimal comma", "", remedy)
         reason = error_in(file.head.decode("utf-8", "replace"))
         raise NoMeasurementError(reason or "it has no row with the times of a packet that arrived")
+    return completed(found, times, edges)
+
+
+def completed(found: PacketTimes, times: Times, edges: list[Any]) -> PacketTimes:
+    """Return packets with latencies in microseconds, and the span of the times of sending.
+
+    Raises
+    ------
+    NoMeasurementError
+        Packets arrive before they are sent.
+    """
     to_us, to_s = (factor("time", times.unit, target) for target in ("us", "s"))
     found.latencies_us *= to_us.numerator
     found.latencies_us /= to_us.denominator
@@ -130,7 +141,8 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
     return found
 
 
-def _latencies(columns: list[Any]) -> np.ndarray:
+def latencies_of(columns: list[Any]) -> np.ndarray:
+    """Return the latencies of the packets that arrived, from times or as a column."""
     *sent, latency = columns
     if latency.null_count:
         arrived = latency.is_valid()
@@ -143,7 +155,8 @@ def _latencies(columns: list[Any]) -> np.ndarray:
     return latency.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
-def _blocks(file: SourceFile, times: Times) -> Iterator[_Block]:
+def blocks_of(file: SourceFile, times: Times) -> Iterator[_Block]:
+    """Yield the columns of a file block by block."""
     layout: _Layout | None = None
     # Integers are read twice as fast as decimals; the first block shows which they are.
     kinds = [pa.int64(), _EXACT]
