@@ -56,10 +56,10 @@ def json_rows(text: str, tool: str) -> list[dict[str, Any]]:
     return found
 
 
-# Kinds of queueing disciplines whose JSON is broken, and the version of iproute2 that mends it.
-_BROKEN = {
-    "hfsc": "iproute2 7.1",
-    "taprio": "iproute2 6.5",  # while a schedule is not in force yet
+# What mends the JSON of a kind of device or queueing discipline.
+_REMEDIES = {
+    "hfsc": "Install iproute2 7.1 on the host, or remove it",
+    "taprio": "Install iproute2 6.5 on the host, or wait until its schedule is in force",
 }
 _DEVICE = re.compile(r'"(?:dev|ifname)":\s*"([^"]+)"|"([^"]+)":\s*\[\{"(?:kind|ifindex)"')
 _KIND = re.compile(r'"(?:info_)?kind":\s*"([^"]+)"')
@@ -72,9 +72,8 @@ def _no_json(text: str, tool: str, error: Exception) -> ToolError:
         return ToolError(f"{tool} printed no JSON: {text.strip()[:300] or 'nothing'}")
     devices = ["".join(found) for found in _DEVICE.findall(before)]
     of = f" of {devices[-1]}" if devices else ""
-    version = _BROKEN.get(kinds[-1], "a later iproute2")
-    what = f"{tool} printed invalid JSON{of} at {kinds[-1]}"
-    return ToolError(what, "", f"Install {version} on the host, or remove it")
+    remedy = _REMEDIES.get(kinds[-1], "Install a later iproute2 on the host, or remove it")
+    return ToolError(f"{tool} printed invalid JSON{of} at {kinds[-1]}", "", remedy)
 
 
 def count(value: Any, name: str) -> int:

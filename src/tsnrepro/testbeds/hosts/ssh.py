@@ -32,7 +32,7 @@ _LIMIT_BYTES = 16 << 20
 
 # Prints its process ID and becomes the command. The ID is needed to terminate it early, because
 # OpenSSH forwards no signals to a root session's commands.
-# Without a language, or translated messages and decimal commas would have to be parsed.
+# In no language: the messages and decimal commas of others are not parsed.
 _ANNOUNCE_PID = 'export LC_ALL=C; echo $$; exec "$@"'
 # Standard input is empty, which the host itself ensures: an end of input sent from this side may
 # cross the close of a quick command, upon which sshd closes the whole connection.
