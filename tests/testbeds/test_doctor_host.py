@@ -13,7 +13,7 @@ from tsnrepro.common.repository import root
 from tsnrepro.config import load_testbed
 from tsnrepro.testbeds.doctor import examine
 from tsnrepro.testbeds.doctor import host as checks
-from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN, run_check
+from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN, Finding, run_check
 from tsnrepro.testbeds.hosts import programs
 from tsnrepro.testbeds.hosts.host import Completed
 from tsnrepro.testbeds.hosts.remote import UnreachableError
@@ -184,3 +184,9 @@ def test_every_unreachable_host_is_a_finding(monkeypatch):
         ("talker", STOP, "no route"),
         ("sw1", STOP, "refused"),
     ]
+
+
+def test_control_characters_of_a_host_do_not_reach_the_terminal():
+    line = Finding("tools", "sw1", WARN, "\x1b]0;title\x07", "\x9b2J").line()
+    assert line.isprintable()
+    assert "\\x1b]0;title" in line
