@@ -238,16 +238,14 @@ def over_time(trial: RawTrial) -> Figure:
     if ARRIVALS in trial.outputs:
         _arrivals(panel, pd.read_parquet(io.BytesIO(trial.output(ARRIVALS))))
     elif {HALF_ROUND_TRIPS, SOCKPERF_LOG} & {*trial.outputs}:
-        result = trial.record["values"].get("result") or {}
-        quantity = result.get("quantity", latency.HALF_RTT)
-        _latencies(panel, latency.pieces(trial.store, trial.record["trial"]), quantity)
+        _half_round_trips(panel, latency.pieces(trial.store, trial.record["trial"]))
     else:
         note_empty(panel, "this trial has no record of single datagrams")
     return figure
 
 
-def _latencies(panel: Axes, pieces: Iterable[np.ndarray], quantity: str) -> None:
-    """Draw one dot per latency, or the extremes of each slice if there are too many."""
+def _half_round_trips(panel: Axes, pieces: Iterable[np.ndarray]) -> None:
+    """Draw one dot per round trip, or the extremes of each slice if there are too many."""
     least, greatest, plain, count = [], [], [], 0
     for piece in pieces:
         if count + len(piece) <= _MAX_DOTS:
@@ -262,7 +260,7 @@ def _latencies(panel: Axes, pieces: Iterable[np.ndarray], quantity: str) -> None
     else:
         low, high = np.concatenate(least), np.concatenate(greatest)
         panel.fill_between(np.linspace(0, count, len(low)), low, high, linewidth=0.3)
-    panel.set(xlabel="observation", ylabel=f"{quantity} (µs)", yscale="log")
+    panel.set(xlabel="observation", ylabel="half round trip (µs)", yscale="log")
 
 
 def _arrivals(panel: Axes, arrivals: pd.DataFrame) -> None:
