@@ -166,14 +166,17 @@ class HostsBackend:
         with self._serving(argv, "tcp", iperf3.PORT, deadline) as server:
             done = self._talker.run(client, deadline_s=deadline)
             # After a failed client the one-off server would wait for another one forever.
-            if done.exit_status or iperf3.failed(done.stdout):
+            if failed := done.exit_status != 0 or iperf3.failed(done.stdout):
                 server.stop()
-            server.wait()
+            served = server.wait()
         self._measured.commands.append(done.as_record())
         self._measured.outputs |= {
             f"{prefix}iperf3.json": done.stdout,
             f"{prefix}iperf3.stderr.txt": done.stderr,
         }
+        if not failed:
+            # Of a server that ended otherwise, another program was the client's.
+            served.check()
         return done
 
     @contextmanager
@@ -181,9 +184,16 @@ class HostsBackend:
         self, argv: list[str], protocol: str, port: int, deadline_s: float
     ) -> Iterator[RemoteProcess]:
         """Run a server on the listener, ready from the start of the block."""
-        server = self._listener.start(argv, deadline_s=deadline_s)
         kind = "-t" if protocol == "tcp" else "-u"
-        sockets = ["ss", "-H", "-n", "-l", kind, "sport", "=", f":{port}"]
+        sockets = ["ss", "-H", "-n", "-l", "-p", kind, "sport", "=", f":{port}"]
+        # Another server on the port would answer instead.
+        if used := self._listener.run(sockets, deadline_s=READY_SECONDS).stdout.strip():
+            raise CommandError(
+                f"{protocol.upper()} port {port} is in use: {' '.join(used.split())}",
+                LISTENER,
+                "End the program that listens there",
+            )
+        server = self._listener.start(argv, deadline_s=deadline_s)
         end = time.monotonic() + READY_SECONDS
         while not self._listener.run(sockets, deadline_s=READY_SECONDS).stdout.strip():
             if time.monotonic() > end:

@@ -29,7 +29,7 @@ _CHECKS: tuple[Check, ...] = (
     *(host.privileges, ports.login_port, host.sessions, host.tools, host.our_programs),
     *(host.space, host.governor, ports.links, ports.hardware, clocks.hardware_clock),
     *(clocks.rx_timestamping, clocks.time_services, conflicts.network_managers),
-    *(conflicts.firewall, host.port_use, ports.idle_traffic),
+    *(conflicts.firewall, host.other_servers, host.port_use, ports.idle_traffic),
 )
 
 
