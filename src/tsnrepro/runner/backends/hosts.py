@@ -28,7 +28,7 @@ from tsnrepro.native.streams.command import (
 from tsnrepro.native.streams.delivery import of_stream, on_senders_clock
 from tsnrepro.native.streams.log import Records, decode_log, read_listener_log
 from tsnrepro.records.accounting import Accounting, account
-from tsnrepro.records.accounting_separate import account_separate_hosts
+from tsnrepro.records.accounting_separate import account_separate_hosts, refuse_gains
 from tsnrepro.records.store import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_LOG, Trial
 from tsnrepro.runner.backends.receiver_options import (
     check_window,
@@ -240,9 +240,14 @@ class HostsBackend:
     def _record_counters(self, name: str, snapshot: Snapshot) -> None:
         self._measured.outputs[name] = json.dumps(snapshot.raw, indent=1)
 
-    def _account(self, around: tuple[Snapshot, Snapshot], sent: int, received: int) -> Accounting:
+    def _account(
+        self, around: tuple[Snapshot, Snapshot], sent: int, received: int, faults: bool = False
+    ) -> Accounting:
         if around[1].apart:
-            return account_separate_hosts(*around, sent, received)
+            found = account_separate_hosts(*around, sent, received)
+            if not faults:  # these may restart a switch, whose counters begin again
+                refuse_gains(found, self._trial.label)
+            return found
         return account(*around, sent, received, self._testbed.host_of)
 
     # --- talker and listener --------------------------------------------------------------------
@@ -435,7 +440,8 @@ class HostsBackend:
         counted: dict[str, Any] = {}
         if stream is not None:
             around = counters.of_stream(stream)
-            accounting = self._account(around, sent.sent, report.received)
+            faults = bool(others["faults"])
+            accounting = self._account(around, sent.sent, report.received, faults)
             counted = {
                 "accounting": accounting.document(),
                 "recovery": counters.recovery(stream),
