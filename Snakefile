@@ -60,7 +60,10 @@ include: "workflow/rules/publish.smk"
 
 # Up-to-date results are not re-read, so they must be what they were when they were analysed.
 try:
-    check_seals(run.folder for run in RUNS)
+    check_seals(
+        (run.folder for run in RUNS),
+        [PLAN.report, *STUDIES, *(paper.folder for paper in PLAN.papers)],
+    )
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
 
@@ -89,6 +92,8 @@ onsuccess:
 rule all:
     default_target: True
     input:
+        # Else nothing would be done where a run is missing whose results are printed.
+        files_of(RUNS, "seal.json"),
         PAPERS,
         REPORT,
         LEDGER,

@@ -45,9 +45,13 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> None:
+    from tsnrepro.records.integrity import write_sums  # noqa: PLC0415
     from tsnrepro.report.site import write_report  # noqa: PLC0415
 
-    write_report(arguments.output, arguments.runs, arguments.papers, arguments.reason)
+    output = arguments.output
+    write_report(output, arguments.runs, arguments.papers, arguments.reason)
+    pages = (path for path in output.rglob("*") if path.suffix in (".html", ".css", ".js"))
+    write_sums(output / "report.sha256", (path for path in pages if path.name != "ledger.html"))
 
 
 def _deposit(arguments: argparse.Namespace) -> None:

@@ -197,6 +197,8 @@ class RawStore:
         RecordError
             They are missing or were altered.
         """
+        if not is_file_name(digest):
+            raise RecordError("the digest of the testbed's facts was altered", str(self.folder))
         path = self._environment(digest)
         facts = read_json_object(path, "the facts of the testbed cannot be read")
         if _digest(facts) != digest:

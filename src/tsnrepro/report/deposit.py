@@ -14,7 +14,7 @@ from tsnrepro.common.errors import PublishError, RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.papers.tarball import write_tarball
 from tsnrepro.records.files import sha256_of
-from tsnrepro.records.integrity import verify_run
+from tsnrepro.records.integrity import changed_outputs, verify_run
 from tsnrepro.records.store import RUN_FILE, SUMS, RawStore, open_run
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.report.deposit_metadata import (
@@ -88,7 +88,7 @@ def write_deposit(
     """
     if not output.name.endswith(SUFFIX):
         raise PublishError("the archive's name does not end in .tar.gz", str(output))
-    _refuse_unsound(runs)
+    _refuse_unsound(runs, [*papers, *others])
     recorded = [_recorded(AnalysedRun.load(folder)) for folder in runs]
     files = _files(recorded, [*runs, *papers, *others])
     described = _described(recorded, papers, files)
@@ -110,8 +110,9 @@ def write_deposit(
     return digest
 
 
-def _refuse_unsound(runs: Iterable[Path]) -> None:
+def _refuse_unsound(runs: Iterable[Path], generated: Iterable[Path]) -> None:
     problems = [problem for folder in runs for problem in verify_run(folder)]
+    problems += [problem for folder in generated for problem in changed_outputs(folder)]
     if problems:
         first = problems[0]
         raise RecordError(f"not deposited: {first.what}", first.where, first.remedy)
