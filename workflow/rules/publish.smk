@@ -235,6 +235,7 @@ rule archive:
         runs=[run.folder for run in RUNS],
         papers=[paper.folder for paper in PLAN.papers],
         others=[PLAN.report, *STUDIES],
+        uncommitted="--uncommitted" if config.get("uncommitted") else "",
     shell:
         "tsnrepro deposit {output.archive:q} --runs {params.runs:q} --papers {params.papers:q}"
-        " --others {params.others:q} 2>&1 | tee {log:q} >&2"
+        " --others {params.others:q} {params.uncommitted} 2>&1 | tee {log:q} >&2"

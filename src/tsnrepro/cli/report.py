@@ -33,6 +33,9 @@ def add_commands(commands: Any) -> None:
     deposit.add_argument(
         "--others", type=Path, nargs="*", metavar="FOLDER", default=[], help="report, studies"
     )
+    deposit.add_argument(
+        "--uncommitted", action="store_true", help="pack files that differ from the commit, too"
+    )
 
 
 def _add_runs(parser: argparse.ArgumentParser) -> None:
@@ -58,4 +61,7 @@ def _deposit(arguments: argparse.Namespace) -> None:
     from tsnrepro.report.deposit import write_deposit  # noqa: PLC0415
 
     runs, papers, others = arguments.runs, arguments.papers, arguments.others
-    print(f"{write_deposit(arguments.output, runs, papers, others)}  {arguments.output}")
+    digest = write_deposit(
+        arguments.output, runs, papers, others, uncommitted=arguments.uncommitted
+    )
+    print(f"{digest}  {arguments.output}")
