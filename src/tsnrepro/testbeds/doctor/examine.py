@@ -28,7 +28,7 @@ _CONTROLLER = "here"
 _CHECKS: tuple[Check, ...] = (
     *(host.privileges, ports.login_port, host.sessions, host.tools, host.our_programs),
     *(host.space, host.governor, ports.links, ports.hardware, clocks.hardware_clock),
-    *(clocks.rx_timestamping, clocks.time_services, conflicts.network_managers),
+    *(clocks.rx_timestamping, clocks.time_services, conflicts.network_managers, conflicts.masters),
     *(conflicts.firewall, host.other_servers, host.port_use, ports.idle_traffic),
 )
 

@@ -4,7 +4,6 @@ import re
 from contextlib import ExitStack
 from typing import Any
 
-from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import CARD, INLINE_SWITCH, LISTENER, LOADER, STATIONS, TALKER
 from tsnrepro.config.nic_pair import NicPairSettings
 from tsnrepro.config.rack import RackStation
@@ -53,19 +52,9 @@ class CardDriver:
             It has.
         """
         ports.check_filters(self._shell, self._card, state["port"])
-        if state["queues"]:
-            raise TestbedError(
-                f"{self._card} has configured queues: {', '.join(state['queues'])}",
-                self._shell.name,
-                f"`tc qdisc del dev {self._card} root` on the host, or use another card",
-            )
-        speed = self._shell.query(["cat", f"/sys/class/net/{self._card}/speed"]).stdout.strip()
-        if state["port"]["up"] and speed.isdigit() and float(speed) != self._rate:
-            raise TestbedError(
-                f"{self._card} runs at {speed} Mb/s, and link_rate_mbps is {self._rate:g}",
-                self._shell.name,
-                f"`ethtool -s {self._card} speed {self._rate:g} duplex full` on the host",
-            )
+        ports.check_queues(self._shell, self._card)
+        if state["port"]["up"]:
+            ports.check_speed(self._shell, self._card, self._rate)
 
     def prepare(self) -> None:
         """Disable EEE: leaving low-power idle takes microseconds, and i225's gates need it off."""

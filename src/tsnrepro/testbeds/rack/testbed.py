@@ -14,7 +14,7 @@ from tsnrepro.config.ptp import PtpSettings
 from tsnrepro.config.rack import EbpfSwitch, KernelSwitch, Lan966xSwitch
 from tsnrepro.native import frer, streams
 from tsnrepro.testbeds.faults import Faults
-from tsnrepro.testbeds.hosts import facts, programs
+from tsnrepro.testbeds.hosts import facts, ports, programs
 from tsnrepro.testbeds.hosts.aliases import AliasedHost
 from tsnrepro.testbeds.hosts.clock_sync import ClockSynchronizer
 from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure, check_clocks, read_clocks
@@ -81,6 +81,18 @@ class RackHosts(RemoteHosts):
     def program_hosts(self) -> list[str]:
         """The hosts that run our programs."""
         return [*STATIONS, *(n for n, driver in self.switches.items() if driver.needs_programs)]
+
+    def check_speeds(self) -> None:
+        """Refuse ports that are up at another speed than records would have.
+
+        Raises
+        ------
+        TestbedError
+            A card runs at another speed, or at half duplex.
+        """
+        for role, driver in self.drivers.items():
+            for device in driver.devices.values():
+                ports.check_speed(self.shells[role], device, self.settings.link_rate_mbps)
 
     def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
         """Set both switches and every station to one stream."""
@@ -188,6 +200,7 @@ class RackTestbed:
             self._rack.prepare()
             devices = {role: driver.devices for role, driver in self._rack.drivers.items()}
             wait_for_links(self._rack.shells, devices)
+            self._rack.check_speeds()
             self._stack = stack.pop_all()
         on_host = programs.on_host()
         for role, driver in self._rack.drivers.items():
