@@ -308,3 +308,21 @@ def test_what_an_interruption_left_is_not_an_attempt(store):
     folder = store.put(TRIAL, 1, DOCUMENT, OUTPUTS)
     assert sorted(p.name for p in folder.iterdir()) == sorted([*OUTPUTS, "trial.json", SUMS])
     assert not left.exists()
+
+
+# --- records that are no records ------------------------------------------------------------------
+
+
+def test_a_document_of_gigabytes_is_refused_before_it_is_read(store):
+    folder = store.put(TRIAL, 1, DOCUMENT, OUTPUTS)
+    with (folder / "trial.json").open("r+b") as file:
+        file.truncate(8 << 30)
+    with pytest.raises(RecordError, match=r"over 64 MiB .*trial\.json"):
+        store.attempt_statuses(TRIAL)
+
+
+def test_an_output_of_zeros_is_refused(store):
+    zeros = bytes(80 << 20)
+    folder = store.put(TRIAL, 1, DOCUMENT, {"zeros.csv.gz": zeros})
+    with pytest.raises(RecordError, match="over a hundred times its size"):
+        store.output_bytes(folder.name, "zeros.csv.gz")

@@ -42,6 +42,8 @@ SUMS = "SHA256SUMS"
 DOCUMENT = "trial.json"
 RUN_FILE = "run.json"
 
+_MAX_OUTPUT_BYTES, _MAX_RATIO = 64 << 20, 100
+
 # Outputs of trials that both writers and readers name.
 ARRIVALS = "arrivals.parquet"
 """A listener's log of every datagram; see :func:`tsnrepro.native.streams.log.compress`."""
@@ -263,9 +265,24 @@ class RawStore:
         return hashlib.sha256((folder / SUMS).read_bytes()).hexdigest()
 
     def output_bytes(self, trial: str, name: str) -> bytes:
-        """Return an output of a trial (``.gz`` is decompressed)."""
-        data = (self.folder / trial / name).read_bytes()
-        return gzip.decompress(data) if name.endswith(".gz") else data
+        """Return an output of a trial (``.gz`` is decompressed).
+
+        Raises
+        ------
+        RecordError
+            It is decompressed to much more than any output.
+        """
+        path = self.folder / trial / name
+        if not name.endswith(".gz"):
+            return path.read_bytes()
+        most = max(_MAX_OUTPUT_BYTES, _MAX_RATIO * path.stat().st_size)
+        with gzip.open(path) as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise RecordError(
+                "the output is decompressed to over a hundred times its size", str(path)
+            )
+        return data
 
     @contextmanager
     def open_output(self, trial: str, name: str) -> Iterator[BinaryIO]:
