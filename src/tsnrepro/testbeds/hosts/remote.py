@@ -20,10 +20,28 @@ _LINK_SECONDS = 30
 _POLL_SECONDS = 0.2
 
 
+Unreachable = dict[str, TestbedError]
+"""Why hosts cannot be reached, by role."""
+
+
 def connect(
-    settings: RackSettings | NicPairSettings, roles: tuple[str, ...], stack: ExitStack
+    settings: RackSettings | NicPairSettings,
+    roles: tuple[str, ...],
+    stack: ExitStack,
+    unreachable: Unreachable | None = None,
 ) -> dict[str, SshHost]:
     """Connect to each host, by role; ``stack`` closes the connections.
+
+    Parameters
+    ----------
+    settings
+        Settings of the testbed.
+    roles
+        Roles of the hosts.
+    stack
+        Closes the connections.
+    unreachable
+        Gets the hosts that cannot be reached, which are left out; None is to raise.
 
     Raises
     ------
@@ -36,7 +54,13 @@ def connect(
         stack.callback(jump.close)
     connections = {}
     for role in roles:
-        connections[role] = _connect(settings, role, getattr(settings.hosts, role), jump)
+        try:
+            connections[role] = _connect(settings, role, getattr(settings.hosts, role), jump)
+        except TestbedError as error:
+            if unreachable is None:
+                raise
+            unreachable[role] = error
+            continue
         stack.callback(connections[role].close)
     return connections
 
@@ -95,10 +119,18 @@ class RemoteHosts:
         Connections by role.
     sink
         Receives the commands that change hosts, for a dry run, see :class:`Shell`.
+    unreachable
+        Hosts without a connection, for a rollback of the others.
     """
 
-    def __init__(self, connections: dict[str, SshHost], sink: CommandSink | None = None) -> None:
+    def __init__(
+        self,
+        connections: dict[str, SshHost],
+        sink: CommandSink | None = None,
+        unreachable: Unreachable | None = None,
+    ) -> None:
         self.connections = connections
+        self._unreachable = unreachable or {}
         self.shells = {role: Shell(host, sink) for role, host in connections.items()}
 
     @property
@@ -138,10 +170,10 @@ class RemoteHosts:
         Raises
         ------
         TestbedError
-            A host could not be restored, or differs from its saved state. All others were
-            restored as far as possible.
+            A host could not be reached or restored, or differs from its saved state. All others
+            were restored as far as possible.
         """
-        problems: dict[str, str] = {}
+        problems = {role: str(error) for role, error in self._unreachable.items()}
 
         def restore(role: str) -> None:
             try:

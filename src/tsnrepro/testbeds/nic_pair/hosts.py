@@ -8,7 +8,7 @@ from tsnrepro.common.topology import CARD, INLINE_SWITCH, LISTENER, LOADER, STAT
 from tsnrepro.config.nic_pair import NicPairSettings
 from tsnrepro.config.rack import RackStation
 from tsnrepro.testbeds.hosts import ports
-from tsnrepro.testbeds.hosts.remote import RemoteHosts, connect
+from tsnrepro.testbeds.hosts.remote import RemoteHosts, Unreachable, connect
 from tsnrepro.testbeds.hosts.shell import CommandSink, Shell
 from tsnrepro.testbeds.nic_pair.inline_switch import InlineSwitch
 
@@ -93,12 +93,19 @@ class NicPairHosts(RemoteHosts):
         Closes the connections.
     sink
         Receives the commands that change hosts, for a dry run.
+    unreachable
+        Gets the hosts that cannot be reached; None is to raise.
     """
 
     def __init__(
-        self, settings: NicPairSettings, stack: ExitStack, sink: CommandSink | None = None
+        self,
+        settings: NicPairSettings,
+        stack: ExitStack,
+        sink: CommandSink | None = None,
+        unreachable: Unreachable | None = None,
     ) -> None:
-        super().__init__(connect(settings, roles_of(settings), stack), sink)
+        roles = roles_of(settings)
+        super().__init__(connect(settings, roles, stack, unreachable), sink, unreachable)
         self.settings = settings
         self._drivers: dict[str, CardDriver | InlineSwitch] = {
             role: CardDriver(
@@ -106,7 +113,7 @@ class NicPairHosts(RemoteHosts):
             )
             for role in self.program_hosts
         }
-        if settings.hosts.sw is not None:
+        if settings.hosts.sw is not None and INLINE_SWITCH in self.shells:
             self._drivers[INLINE_SWITCH] = InlineSwitch(
                 self.shells[INLINE_SWITCH], settings.hosts.sw
             )
@@ -119,7 +126,7 @@ class NicPairHosts(RemoteHosts):
     @property
     def program_hosts(self) -> list[str]:
         """The hosts that run our programs."""
-        return [role for role in roles_of(self.settings) if role != INLINE_SWITCH]
+        return [role for role in self.shells if role != INLINE_SWITCH]
 
 
 def roles_of(settings: NicPairSettings) -> tuple[str, ...]:
