@@ -8,12 +8,12 @@ import os
 import sys
 
 import tsnrepro.config
+from tsnrepro.common.durations import duration
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.common.repository import check_writable
 from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.registry import experiments
 from tsnrepro.records.integrity import check_seals
-from tsnrepro.runner.progress import duration
 from tsnrepro.workflow.campaign_output import EXPECTED
 from tsnrepro.workflow.notebooks import PAGE
 from tsnrepro.workflow.selection import plan
@@ -84,8 +84,10 @@ onstart:
 
 
 onsuccess:
+    # Other targets make none of these: what is there may be another testbed's.
+    by_default = {*workflow.dag_settings.targets} <= {"all"}
     for path in [*PAPERS, REPORT, LEDGER]:
-        if Path(path).exists():
+        if by_default and Path(path).exists():
             logger.info(f"tsnrepro: {path}")
 
 

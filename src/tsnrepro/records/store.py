@@ -155,17 +155,26 @@ class RawStore:
         Raises
         ------
         RecordError
-            The trial exists already: nothing measured is overwritten.
+            The trial exists already: nothing measured is overwritten. Or it cannot be written, as
+            on a full disk.
         """
         final = self.folder / trial.name(attempt)
         if final.exists():
             raise RecordError("this trial is recorded already", str(final))
-        partial = new_partial_folder(final)
-        for name, data in trial_files(document, outputs).items():
-            write_and_sync(partial / name, data)
-        sync_folder(partial)
-        partial.rename(final)
-        sync_folder(self.folder)
+        try:
+            partial = new_partial_folder(final)
+            for name, data in trial_files(document, outputs).items():
+                write_and_sync(partial / name, data)
+            sync_folder(partial)
+            partial.rename(final)
+            sync_folder(self.folder)
+        except OSError as error:
+            raise RecordError(
+                f"the trial cannot be recorded: {error.strerror or error}",
+                str(final),
+                "Free space or grant write access there, and run this again: all trials before it "
+                "are recorded",
+            ) from error
         return final
 
     def put_environment(self, facts: dict[str, Any], batch: Batch | None = None) -> str:
