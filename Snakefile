@@ -8,12 +8,12 @@ import os
 import sys
 
 import tsnrepro.config
+from tsnrepro.common.durations import duration
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.common.repository import check_writable
 from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.registry import experiments
 from tsnrepro.records.integrity import check_seals
-from tsnrepro.runner.progress import duration
 from tsnrepro.workflow.campaign_output import EXPECTED
 from tsnrepro.workflow.notebooks import PAGE
 from tsnrepro.workflow.selection import plan
@@ -40,6 +40,8 @@ AGAINST = config.get("against", "")
 PAPERS = [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers]
 REPORT = f"{PLAN.report}/index.html"
 LEDGER = f"{PLAN.report}/ledger.html"
+SUMS = [f"{PLAN.report}/{name}.sha256" for name in ("ledger", "report")]
+SUMS += [f"{paper.folder}/inputs.sha256" for paper in PLAN.papers]
 
 
 wildcard_constraints:
@@ -60,7 +62,10 @@ include: "workflow/rules/publish.smk"
 
 # Up-to-date results are not re-read, so they must be what they were when they were analysed.
 try:
-    check_seals(run.folder for run in RUNS)
+    check_seals(
+        (run.folder for run in RUNS),
+        [PLAN.report, *STUDIES, *(paper.folder for paper in PLAN.papers)],
+    )
 except TsnreproError as error:
     sys.exit(f"tsnrepro: {error}")
 
@@ -81,14 +86,21 @@ onstart:
 
 
 onsuccess:
+    # Other targets make none of these: what is there may be another testbed's.
+    by_default = {*workflow.dag_settings.targets} <= {"all"}
     for path in [*PAPERS, REPORT, LEDGER]:
-        if Path(path).exists():
+        if by_default and Path(path).exists():
             logger.info(f"tsnrepro: {path}")
 
 
 rule all:
     default_target: True
     input:
+        # Else nothing would be done where a run, or a list of checksums, is missing whose files are
+        # printed.
+        files_of(RUNS, "seal.json"),
+        SUMS,
+        [results_of_study(paper.study) for paper in PLAN.papers],
         PAPERS,
         REPORT,
         LEDGER,

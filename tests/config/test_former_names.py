@@ -32,8 +32,9 @@ LAN966X = {
     "host_port": {"device": "eth4", "chip_port": 4},
     "member_ports": [{"device": "eth1", "chip_port": 1}],
 }
-TALKER = {**ACCESS, "interface": "eth0", "ipv4": "10.0.0.1"}
-LISTENER = {**ACCESS, "interface": "eth0", "ipv4": "10.0.0.2"}
+OTHER_LAN966X = LAN966X | {"address": "192.0.2.4"}
+TALKER = {"address": "192.0.2.2", "interface": "eth0", "ipv4": "10.0.0.1"}
+LISTENER = {"address": "192.0.2.3", "interface": "eth0", "ipv4": "10.0.0.2"}
 PTP = {"lock_timeout_s": 5.0, "max_clock_error_ns": 9}
 GATES = {"entries": [{"open_classes": [5], "interval_ns": 50_000}], "cycle_time_ns": 50_000}
 SIZES = {"repetitions": 2, "max_repetitions": 4, "ratio_precision_percent": 1.0}
@@ -48,7 +49,7 @@ FILES = {
             **{"kind": "rack", "jump_host": ACCESS, "lease_minutes": 5},
             **{"rx_timestamping": "hardware", "listener_sched_fifo": True},
             "ptp": PTP | {"interfaces": {"talker": "eth9", "listener": "eth9"}},
-            "hosts": {"talker": TALKER, "listener": LISTENER, "sw1": LAN966X, "sw2": LAN966X},
+            "hosts": {"talker": TALKER, "listener": LISTENER, "sw1": LAN966X, "sw2": OTHER_LAN966X},
         },
     ),
     "nic-pair": (

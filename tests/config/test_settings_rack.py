@@ -17,6 +17,8 @@ COMPUTER = {
     **{"host_port": "eth4", "member_ports": ["eth1", "eth2"]},
 }
 
+OTHER_COMPUTER = COMPUTER | {"address": "192.0.2.22"}
+
 
 def changed(*path, to):
     """Return the example with one value changed."""
@@ -44,6 +46,16 @@ def test_the_example_is_the_published_network():
         (("hosts", "talker", "address"), "-oProxyCommand=x", "hosts.talker.address"),
         (("hosts", "talker", "interface"), "eth0;reboot", "hosts.talker.interface"),
         (("hosts", "talker", "ipv4"), "10.0.101.1", "are not two addresses of one /24"),
+        (("hosts", "talker", "ipv4"), "10.0.100.255", "the address of a network"),
+        (("hosts", "talker", "ipv4"), "10.0.100.0", "the address of a network"),
+        (("hosts", "talker", "ipv4"), "224.0.0.1", "not the address of a host"),
+        (("hosts", "talker", "ipv4"), "0.0.0.1", "not the address of a host"),
+        (("hosts", "talker", "ipv4"), "10.0.100.256", "is no IPv4 address"),
+        (
+            ("hosts", "sw1", "address"),
+            EXAMPLE["hosts"]["talker"]["address"],
+            "talker and sw1 are the same host",
+        ),
         (("hosts", "sw1", "driver"), "cisco", "does not match any of the expected tags"),
         (("hosts", "sw1", "host_port", "chip_port"), 9, "less than or equal to 8"),
         (("hosts", "sw1", "host_port", "device"), "eth1", "sw1 has one port twice"),
@@ -92,7 +104,7 @@ def test_what_a_rack_can_measure_follows_from_its_switches():
         unsupported_reason(experiments()["streams"], one)
         == "sw2 cannot distinguish several streams"
     )
-    both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
+    both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": OTHER_COMPUTER}}
     computers = parse(RackSettings, both, "a file")
     assert unsupported_reason(experiments()["streams"], computers) == ""
     assert "record_addresses is false" in unsupported_reason(experiments()["capture"], computers)
@@ -118,7 +130,7 @@ def test_trials_that_a_rack_cannot_measure_are_left_out_with_the_reason(monkeypa
     links = {"none", "cuts", "failover", "delay"}
     assert scenarios() == links
 
-    both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": COMPUTER}}
+    both = EXAMPLE | {"hosts": EXAMPLE["hosts"] | {"sw1": COMPUTER, "sw2": OTHER_COMPUTER}}
     settings = parse(RackSettings, both, "a file")
     monkeypatch.setattr("tsnrepro.runner.plan.testbed_settings", lambda _: settings)
     ours = {"silent-death", "lossy", "duplicating", "stuck-generator", "restart-sw1", "restart-sw2"}

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from tsnrepro.common.errors import ToolError
 from tsnrepro.records.accounting import BEHIND_CARD, SOCKET_BUFFER, TALKER_SOCKET
-from tsnrepro.records.accounting_separate import account_separate_hosts
+from tsnrepro.records.accounting_separate import account_separate_hosts, refuse_gains
 from tsnrepro.tools import host_counters
 from tsnrepro.tools.host_counters import read_host
 from tsnrepro.tools.snapshot import Snapshot
@@ -169,3 +170,13 @@ def test_losses_in_the_hosts():
 def test_counts_before_the_trial_do_not_count():
     found = account_separate_hosts(snapshot(WHOLE), snapshot(WHOLE), 0, 0)
     assert set(found.drops.values()) == {0}
+
+
+def test_frames_of_another_sender_are_refused():
+    """They balance, so only a location that gains frames shows them."""
+    more = {place: 23_870 for place, count in WHOLE.items() if place[0] != "listener"}
+    found, drops = accounted(more)
+    assert drops[TALKER_SOCKET] == -22_870
+    with pytest.raises(ToolError, match=r"22870 frames more .*'talker socket'.*frer-one"):
+        refuse_gains(found, "frer-one")
+    refuse_gains(accounted({})[0], "frer-one")

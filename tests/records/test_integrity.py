@@ -8,8 +8,14 @@ import pytest
 from analysed_run import Run
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.records.integrity import changed_files, check_seals, verify, verify_run
-from tsnrepro.records.store import SUMS, trial_files
+from tsnrepro.records.integrity import (
+    changed_files,
+    check_seals,
+    verify,
+    verify_run,
+    write_sums,
+)
+from tsnrepro.records.store import SUMS, Trial, trial_files
 
 
 @pytest.fixture
@@ -72,6 +78,15 @@ def test_a_change_of_equal_size_and_time_is_found_by_verify_only(run):
     assert messages(changed_files(run.folder)) == []
     with pytest.raises(RecordError, match="altered"):
         verify(run.folder)
+
+
+def test_a_result_of_equal_size_and_time_is_found_at_each_start(run):
+    path = run.folder / "tables" / "summary.csv"
+    times = path.stat()
+    alter(path)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    (found,) = messages(changed_files(run.folder))
+    assert "not what the analysis wrote" in found
 
 
 def test_a_copy_with_new_times_is_still_the_record(run):
@@ -155,3 +170,90 @@ def test_an_invalid_manifest_is_an_error(run, text):
 def test_nothing_to_verify_is_an_error(tmp_path):
     with pytest.raises(RecordError, match="there is no run"):
         verify(tmp_path)
+
+
+# --- generated files ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def paper(run):
+    """Return the folder of a paper's generated files beside an analysed run."""
+    folder = run.folder.parents[2] / "papers" / "one"
+    (folder / "figures").mkdir(parents=True)
+    (folder / "values.tex").write_text("934.7")
+    (folder / "figures" / "loss.pdf").write_text("%PDF")
+    write_sums(folder / "inputs.sha256", [folder / "values.tex", folder / "figures" / "loss.pdf"])
+    return folder
+
+
+@pytest.mark.parametrize("name", ["values.tex", "figures/loss.pdf"])
+def test_a_generated_file_that_was_edited_is_found(run, paper, name):
+    results = paper.parents[1]
+    verify(results)
+    check_seals([str(run.folder)], [str(paper)])
+    (paper / name).write_text("1666.6")
+    with pytest.raises(RecordError, match=f"not what the workflow wrote.*{name}"):
+        verify(results)
+    with pytest.raises(RecordError, match=f"not what the workflow wrote.*{name}"):
+        check_seals([str(run.folder)], [str(paper)])
+
+
+def test_a_generated_file_that_is_missing_is_made_again(run, paper):
+    (paper / "values.tex").unlink()
+    check_seals([str(run.folder)], [str(paper)])
+    with pytest.raises(RecordError, match=r"generated file is missing.*values\.tex"):
+        verify(paper.parents[1])
+
+
+def test_a_list_of_checksums_names_no_file_elsewhere(paper):
+    (paper / "inputs.sha256").write_text(f"{'0' * 64}  ../../../../etc/passwd\n")
+    with pytest.raises(RecordError, match="list of checksums was altered"):
+        verify(paper.parents[1])
+
+
+# --- facts and values of every trial -------------------------------------------------------------
+
+
+def measured(run, number, label, document, outputs, environment=None):
+    """Put a trial into the record of a run."""
+    trial = Trial("loss", label, {"configuration": "control"}, number)
+    names = {"testbed": "model", "campaign": "quick", "experiment": "loss", "label": label}
+    document |= names | {"factors": trial.factors, "repetition": number, "attempt": 1}
+    return run.store.put(trial, 1, document | {"environment": environment}, outputs)
+
+
+def test_facts_of_the_hosts_of_any_trial_are_verified(run):
+    digest = run.store.put_environment({"testbed": "model", "settings": {"paths": 3}})
+    measured(run, 7, "control", {"values": {}}, {}, digest)
+    assert messages(verify_run(run.folder)) == []
+    alter(run.environment.with_name(f"{digest}.json"))
+    (found,) = messages(verify_run(run.folder))
+    assert digest in found
+
+
+def iperf3_json(received: int) -> str:
+    """Return what iperf3 prints of 1000 datagrams of 100 bytes in a second."""
+    received_sum = {"bytes": 100 * received, "jitter_ms": 0.1}
+    streams = [{"udp": {"out_of_order": 0}}]
+    return json.dumps(
+        {
+            "start": {"test_start": {"blksize": 100}},
+            "end": {"sum_sent": {"seconds": 1.0, "packets": 1000}, "sum_received": received_sum},
+            "server_output_json": {"end": {"streams": streams}},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("received", 1000), ("lost", 0), ("delivered_mbps", 1.6)]
+)
+def test_a_value_that_the_tools_output_contradicts_is_found(run, key, value):
+    """Even where every checksum was computed again."""
+    result = {"sent": 1000, "received": 990, "lost": 10, "delivered_mbps": 0.792}
+    outputs = {"iperf3.json": iperf3_json(990)}
+    measured(run, 8, "sound", {"values": {"result": result}}, outputs)
+    assert messages(verify_run(run.folder)) == []
+    measured(run, 9, "forged", {"values": {"result": result | {key: value}}}, outputs)
+    (found,) = messages(verify_run(run.folder))
+    assert f"not that of the tool's output: {key} is {value}" in found
+    assert "forged-r9" in found

@@ -1,6 +1,7 @@
 """The raw store: trials are read as written, whole or not at all, and never change."""
 
 import builtins
+import errno
 import gzip
 import os
 import shutil
@@ -157,7 +158,8 @@ def interrupted(monkeypatch, at: int, action, error: BaseException | None = None
     error = error or KeyboardInterrupt()
     with monkeypatch.context() as interrupting:
         Interrupter(interrupting, at, error)
-        with pytest.raises(type(error)):
+        # The store says where it cannot write.
+        with pytest.raises((type(error), RecordError)):
             action()
 
 
@@ -308,3 +310,31 @@ def test_what_an_interruption_left_is_not_an_attempt(store):
     folder = store.put(TRIAL, 1, DOCUMENT, OUTPUTS)
     assert sorted(p.name for p in folder.iterdir()) == sorted([*OUTPUTS, "trial.json", SUMS])
     assert not left.exists()
+
+
+# --- records that are no records ------------------------------------------------------------------
+
+
+def test_a_document_of_gigabytes_is_refused_before_it_is_read(store):
+    folder = store.put(TRIAL, 1, DOCUMENT, OUTPUTS)
+    with (folder / "trial.json").open("r+b") as file:
+        file.truncate(8 << 30)
+    with pytest.raises(RecordError, match=r"over 64 MiB .*trial\.json"):
+        store.attempt_statuses(TRIAL)
+
+
+def test_an_output_of_zeros_is_refused(store):
+    zeros = bytes(80 << 20)
+    folder = store.put(TRIAL, 1, DOCUMENT, {"zeros.csv.gz": zeros})
+    with pytest.raises(RecordError, match="over a hundred times its size"):
+        store.output_bytes(folder.name, "zeros.csv.gz")
+
+
+def test_a_full_disk_is_said_with_the_place_and_the_remedy(store, monkeypatch):
+    def full(path, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tsnrepro.records.store.write_and_sync", full)
+    told = rf"No space left on device \({store.folder}/frer.*\)\. Free space"
+    with pytest.raises(RecordError, match=told):
+        store.put(TRIAL, 1, DOCUMENT, OUTPUTS)

@@ -1,8 +1,12 @@
 """Tables of trials: columns that every experiment's trials have."""
 
+import json
+
 import pytest
 
-from tsnrepro.records.tables import table_of_records
+from tsnrepro.common.errors import RecordError
+from tsnrepro.records.store import RawStore, Trial
+from tsnrepro.records.tables import load_trials, table_of_records
 
 
 def metered(longest_ms: float, stalls: int) -> dict:
@@ -38,3 +42,20 @@ def test_each_trial_has_the_longest_stall_of_its_hosts():
 
 def test_without_stall_monitors_there_is_no_such_column():
     assert "longest_stall_ms" not in table_of_records("shaping", [record(0)])
+
+
+def test_a_trial_that_does_not_fit_is_named(tmp_path):
+    store = RawStore(tmp_path / "raw", "rack", "quick", "shaping")
+    entries = []
+    for number, order in enumerate((0, -5), start=1):
+        trial = Trial("shaping", "tas", {"mode": "tas"}, number)
+        folder = store.put(trial, 1, record(0) | {"order": order, "repetition": number}, {})
+        entries.append({"trial": folder.name, "sha256": store.sha256(folder)})
+    run = dict(
+        zip(("testbed", "campaign", "experiment"), ("rack", "quick", "shaping"), strict=True)
+    )
+    manifest = tmp_path / "run.json"
+    manifest.write_text(json.dumps(run | {"folder": str(store.folder), "trials": entries}))
+    with pytest.raises(RecordError, match="-5") as raised:
+        load_trials(manifest)
+    assert raised.value.where == str(store.folder / entries[1]["trial"])

@@ -95,3 +95,26 @@ def test_a_missing_or_empty_file_is_different(tmp_path):
     assert (found.grade, found.reason) == (MatchGrade.DIFFERENT, "other columns: a")
     found = compare_files("x", tmp_path / "there.csv", tmp_path / "gone.csv")
     assert (found.grade, found.reason) == (MatchGrade.DIFFERENT, "it was not reproduced")
+
+
+def test_a_table_that_another_library_wrote_has_the_same_content(tmp_path):
+    """With missing cells of every kind."""
+    table = pd.DataFrame(
+        {
+            "count": pd.array([1, None, 3], dtype="Int64"),
+            "sent": pd.array([True, None, False], dtype="boolean"),
+            "name": pd.array(["a", None, "b"], dtype="string"),
+            "mbps": [1.0, float("nan"), 3.0],
+            "times": [[1.0, float("nan")], [], [3.0]],
+        }
+    )
+    paths = [tmp_path / name for name in ("first.parquet", "again.parquet", "other.parquet")]
+    table.to_parquet(paths[0])
+    table.to_parquet(paths[1], compression="gzip")
+    found = compare_files("table.parquet", *paths[:2])
+    assert found.grade is MatchGrade.WITHIN_TOLERANCE
+    table.loc[1, "count"] = 5
+    table.to_parquet(paths[2])
+    found = compare_files("table.parquet", paths[0], paths[2])
+    assert found.grade is MatchGrade.DIFFERENT
+    assert found.reason == "row 2, count: was <NA> and is 5"

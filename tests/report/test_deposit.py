@@ -4,7 +4,9 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import shutil
+import subprocess
 import tarfile
 import zlib
 from importlib.resources import files
@@ -25,7 +27,7 @@ VALUES = "results/model/short/tcp/values.json"
 @pytest.fixture(scope="module")
 def archive(simulated_run_folder, tmp_path_factory):
     target = tmp_path_factory.mktemp("deposit") / f"{TOP}.tar.gz"
-    write_deposit(target, [simulated_run_folder])
+    write_deposit(target, [simulated_run_folder], uncommitted=True)
     return target
 
 
@@ -92,7 +94,7 @@ def test_a_deposit_is_loaded_like_a_campaign(archive, simulated_run_folder):
 
 def test_equal_files_give_equal_bytes(archive, simulated_run_folder, tmp_path):
     again = tmp_path / archive.name
-    digest = write_deposit(again, [simulated_run_folder])
+    digest = write_deposit(again, [simulated_run_folder], uncommitted=True)
     assert again.read_bytes() == archive.read_bytes()
     assert (tmp_path / f"{archive.name}.sha256").read_text() == f"{digest}  {archive.name}\n"
 
@@ -106,12 +108,81 @@ def test_all_files_for_a_reproduction_are_in_it(folder):
             "notebooks/analyse/tcp.ipynb",
         ),
         *("config/testbeds/model.yaml", "data/published/claims.yaml", "LICENSE", "scripts/setup"),
+        "profiles/default/config.yaml",
         *(VALUES, "results/model/short/tcp/tables/tcp.parquet", "results/model/short/tcp/run.json"),
     ):
         assert (folder / name).is_file(), name
     assert len([*folder.glob("data/raw/model/short/tcp/*/trial.json")]) == 12
     assert len([*folder.glob("data/raw/model/environments/*.json")]) == 1
     assert not [path for path in folder.rglob("*") if path.name == "__pycache__"]
+
+
+def test_programs_can_be_run_and_manuscripts_built(archive):
+    with tarfile.open(archive) as opened:
+        modes = {entry.name.removeprefix(f"{TOP}/"): entry.mode for entry in opened}
+    assert modes["scripts/setup"] == modes["scripts/test"] == 0o755
+    assert modes["README.md"] == 0o644
+    assert "paper/frer-udp/latexmkrc" in modes
+
+
+def test_the_readme_links_to_files_that_are_in_it(folder):
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
+    linked = [link for link in links if link and "://" not in link]
+    assert linked
+    assert [link for link in linked if not (folder / link).exists()] == []
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """Return the folder of a small committed repository that is deposited in place of this one."""
+    folder = tmp_path / "repository"
+    (folder / "paper").mkdir(parents=True)
+    shutil.copy(root() / "CITATION.cff", folder)
+    (folder / "README.md").write_text("One")
+    (folder / "paper" / "one.log").write_text("not a file of TeX")
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "One"]):
+        subprocess.run([*git, *arguments], check=True)
+    monkeypatch.setattr("tsnrepro.report.deposit.root", lambda: folder)
+    return folder
+
+
+def deposited(tmp_path, run, **options):
+    target = tmp_path / f"{TOP}.tar.gz"
+    write_deposit(target, [run], **options)
+    return {name.removeprefix(f"{TOP}/"): data for name, data in members(target).items()}
+
+
+def test_a_draft_is_deposited_only_if_asked_and_is_named(
+    repository, simulated_run_folder, tmp_path
+):
+    content = deposited(tmp_path, simulated_run_folder)
+    assert content["README.md"] == b"One"
+    assert b"differ from the commit" not in content[".zenodo.json"]
+    (repository / "paper" / "draft.tex").write_text("draft")
+    with pytest.raises(PublishError, match=r"1 files .* not committed.*paper/draft\.tex"):
+        deposited(tmp_path, simulated_run_folder)
+    content = deposited(tmp_path, simulated_run_folder, uncommitted=True)
+    assert content["paper/draft.tex"] == b"draft"
+    assert b"Files differ from the commit: paper/draft.tex." in content[".zenodo.json"]
+
+
+def test_what_git_ignores_is_not_deposited(repository, simulated_run_folder, tmp_path):
+    (repository / ".git" / "info" / "exclude").write_text("*.secret\n")
+    (repository / "paper" / "my.secret").write_text("mine")
+    assert "paper/my.secret" not in deposited(tmp_path, simulated_run_folder)
+
+
+def test_logs_of_a_paper_stay_out(repository, simulated_run_folder, tmp_path):
+    """They hold paths of this machine."""
+    paper = tmp_path / "results" / "papers" / "one"
+    paper.mkdir(parents=True)
+    for suffix in ("pdf", "log", "fls", "fdb_latexmk", "blg", "tex"):
+        (paper / f"one.{suffix}").write_text("x")
+    content = deposited(tmp_path, simulated_run_folder, papers=[paper])
+    names = {name for name in content if name.startswith("results/papers/")}
+    assert names == {"results/papers/one/one.pdf", "results/papers/one/one.tex"}
 
 
 def test_the_citation_names_data_software_and_authors(folder):
@@ -299,7 +370,7 @@ def test_altered_records_are_not_deposited(simulated_run_folder, tmp_path):
     (tmp_path / "data").symlink_to(simulated_run_folder.parents[3] / "data")
     (copy / "values.json").write_text("[]", encoding="utf-8")
     with pytest.raises(RecordError, match="not deposited: the file is not what the analysis wrote"):
-        write_deposit(tmp_path / "x.tar.gz", [copy])
+        write_deposit(tmp_path / "x.tar.gz", [copy], uncommitted=True)
     assert not (tmp_path / "x.tar.gz").exists()
     with pytest.raises(PublishError, match=r"does not end in \.tar\.gz"):
         write_deposit(tmp_path / "x.zip", [simulated_run_folder])

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import shutil
+import tarfile
 
 import pytest
 from damage import NUMBERS, damaged_bytes, read_each
@@ -80,3 +81,52 @@ def test_a_huge_list_of_checksums_is_not_read(tmp_path):
     archive.write_bytes(packed(FILES, sums="0" * (65 << 20)))
     with pytest.raises(RecordError, match="does not begin with a list of checksums"):
         unpacked(archive, tmp_path / "files")
+
+
+def packed_members(*members):
+    """Return an archive of a list of checksums and some members, each a header and its content."""
+    target = io.BytesIO()
+    with gzip.GzipFile(fileobj=target, mode="wb") as zipped:
+        sums = "".join(f"{'0' * 64}  {entry.name.removeprefix('top/')}\n" for entry, _ in members)
+        listed = tarfile.TarInfo("top/SHA256SUMS")
+        listed.size = len(sums)
+        for entry, content in [(listed, sums.encode()), *members]:
+            zipped.write(entry.tobuf(tarfile.GNU_FORMAT))
+            for part in content if not isinstance(content, bytes) else [content]:
+                zipped.write(part)
+            zipped.write(bytes(-entry.size % tarfile.BLOCKSIZE))
+        zipped.write(bytes(2 * tarfile.BLOCKSIZE))
+    return target.getvalue()
+
+
+def member(size, kind=tarfile.REGTYPE):
+    entry = tarfile.TarInfo("top/zeros")
+    entry.size, entry.type = size, kind
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (member(8 << 30), "more than a hundred times its size"),
+        (member(8 << 30, tarfile.XHDTYPE), "a header of 8589934592 bytes"),
+        (member(8 << 30, tarfile.GNUTYPE_LONGNAME), "a header of 8589934592 bytes"),
+        (member(512, tarfile.GNUTYPE_SPARSE), "not a regular file"),
+    ],
+    ids=["file", "pax", "name", "sparse"],
+)
+def test_what_unpacks_to_much_more_is_refused_before_it_is_read(tmp_path, entry, message):
+    archive = tmp_path / "some.tar.gz"
+    archive.write_bytes(packed_members((entry, bytes(512))))
+    with pytest.raises(RecordError, match=message):
+        unpacked(archive, tmp_path / "files")
+
+
+def test_no_space_is_not_a_damaged_archive(tmp_path):
+    archive = tmp_path / "some.tar.gz"
+    archive.write_bytes(packed(FILES))
+    target = tmp_path / "files"
+    target.mkdir()
+    (target / "LICENSE").symlink_to("/dev/full")
+    with pytest.raises(RecordError, match=r"no space to unpack .*TMPDIR"):
+        unpacked(archive, target)

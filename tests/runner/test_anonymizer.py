@@ -1,11 +1,17 @@
-"""Addresses of somebody's machines stay out of records."""
+"""Folders of this machine and addresses of somebody's machines stay out of records."""
 
 import json
+import sys
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsnrepro.runner.anonymizer import Anonymizer
+from tsnrepro.common.repository import root
+from tsnrepro.native import streams
+from tsnrepro.records.store import RawStore, Trial
+from tsnrepro.runner.anonymizer import Anonymizer, without_folders
+from tsnrepro.runner.design import Planned
+from tsnrepro.runner.run import run_trials
 
 NAMES = {"10.0.100.1": "talker", "10.0.100.2": "listener"}
 
@@ -60,3 +66,49 @@ def test_no_address_is_left(text):
     concealed = Anonymizer(NAMES)(f"{text} 10.0.100.1 02:00:00:00:00:0a {text}")
     assert " 10.0.100.1 " not in f" {concealed} "
     assert " 02:00:00:00:00:0a " not in f" {concealed} "
+
+
+def test_paths_in_a_record_are_relative_to_the_repository():
+    record = {
+        "argv": (f"{sys.prefix}/libexec/tsnrepro/0a/talker", "/usr/bin/iperf3"),
+        "stderr": f"cannot open {root()}/config/a.yaml and {root()}/b",
+        "capture.pcap": f"{root()}/".encode(),
+        "count": 5,
+    }
+    assert without_folders(record) == {
+        "argv": [".venv/libexec/tsnrepro/0a/talker", "/usr/bin/iperf3"],
+        "stderr": "cannot open config/a.yaml and b",
+        "capture.pcap": f"{root()}/".encode(),
+        "count": 5,
+    }
+
+
+class Testbed:
+    """A testbed without machines, whose trial names programs and files of this machine."""
+
+    __test__ = False
+    kind, machines, max_parallel = "emulated", (), 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def describe(self):
+        return {"agent": str(streams.talker())}
+
+
+def test_no_record_names_the_folder_of_the_repository(tmp_path):
+    def measure(_testbed, _trial, measured):
+        measured.commands.append({"argv": [f"{sys.prefix}/libexec/tsnrepro/0a/talker", "host"]})
+        measured.outputs["talker.stderr.txt"] = f"{root()}/config is missing"
+        measured.values["result"] = {"sent": 1}
+
+    store = RawStore(tmp_path, "emulated", "test", "loss")
+    planned = [Planned(Trial("loss", "one", {"configuration": "frer"}, 1), 0, 1.0)]
+    run_trials(store, planned, 1, Testbed, measure)
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(written) == 4
+    for folder in (root(), sys.prefix):
+        assert not any(str(folder).encode() in content for content in written)

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from nbclient import NotebookClient
 from pseudo_terminal import CLEARED, said_to
 
+from tsnrepro.common.durations import duration
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.latency import plan as latency
 from tsnrepro.experiments.loss import plan as loss
 from tsnrepro.experiments.tcp import plan as tcp
 from tsnrepro.runner import progress
-from tsnrepro.runner.progress import Progress, duration
+from tsnrepro.runner.progress import Progress
 
 
 class Clock:

@@ -43,6 +43,10 @@ def test_a_clock_that_is_off_is_found_as_closely_as_it_can_be_read(ahead_s, whol
     assert "±" in finding.found
 
 
+def test_a_clock_that_is_hours_off_is_so_in_hours():
+    assert system_clock("sw1", Shell(-3 * 3600.0, False)).found.startswith("3 h 0 min from this")
+
+
 # --- the cards' clocks ------------------------------------------------------------------------
 
 OLD, NEW = "PTP Hardware Clock: 0", "Hardware timestamp provider index: 0"

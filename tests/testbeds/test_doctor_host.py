@@ -190,3 +190,22 @@ def test_control_characters_of_a_host_do_not_reach_the_terminal():
     line = Finding("tools", "sw1", WARN, "\x1b]0;title\x07", "\x9b2J").line()
     assert line.isprintable()
     assert "\\x1b]0;title" in line
+
+
+SERVERS = "ss -H -n -l -p -t -u sport = :5201 or sport = :11111"
+
+
+@pytest.mark.parametrize(
+    ("role", "printed", "verdict"),
+    [
+        ("listener", "", PASS),
+        ("listener", 'tcp LISTEN 0 4096 *:5201 *:* users:(("iperf3",pid=7,fd=3))\n', STOP),
+        ("listener", 'udp UNCONN 0 0 *:11111 *:* users:(("sockperf",pid=7,fd=3))\n', STOP),
+        ("talker", "anything", None),
+    ],
+)
+def test_no_other_server_answers_in_place_of_a_trials(role, printed, verdict):
+    finding = found(checks.other_servers, examined(RACK, role, {}, {SERVERS: printed}))
+    assert (finding["servers"].verdict if finding else None) == verdict
+    if verdict == STOP:
+        assert "pid=7" in finding["servers"].found

@@ -5,6 +5,7 @@ The printed texts are those of ethtool's sources: up to 6.8 a blank stands behin
 """
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from examined import examined, found
@@ -230,16 +231,19 @@ def test_other_traffic_is_told(pair):
 # --- links ------------------------------------------------------------------------------------
 
 
-def of_link(settings, *, mtu=1500, most=9216, speed="1000", duplex="full", role="talker"):
+def of_link(
+    settings, *, mtu=1500, most=9216, speed="1000", duplex="full", role="talker", of_card=True
+):
     links = [{"ifname": CARD, "flags": ["UP"], "mtu": mtu, "max_mtu": most}]
     place = f"/sys/class/net/{CARD}"
     prints = {f"ip -j -d link show dev {CARD}": json.dumps(links), f"cat {place}/carrier": "1\n"}
     prints |= {f"cat {place}/speed": f"{speed}\n", f"cat {place}/duplex": f"{duplex}\n"}
+    prints |= {f"test -e {place}/device": ""} if of_card else {}
     name = "card" if role == "talker" else "m0"
     return found(checks.links, examined(settings, role, {name: CARD}, prints))
 
 
-@pytest.mark.parametrize(("mtu", "verdict"), [(1500, PASS), (9000, WARN), (1280, WARN)])
+@pytest.mark.parametrize(("mtu", "verdict"), [(1500, PASS), (9000, WARN), (1280, STOP)])
 def test_a_station_sends_frames_of_the_usual_size(rack, mtu, verdict):
     finding = of_link(rack, mtu=mtu)[f"MTU of {CARD}"]
     assert finding.verdict == verdict
@@ -256,14 +260,47 @@ def test_a_member_port_has_room_for_the_tags(rack, most, verdict):
     ("speed", "duplex", "verdict"),
     [
         ("1000", "full", PASS),
-        ("100", "full", WARN),
-        ("1000", "half", WARN),
+        ("100", "full", STOP),
+        ("1000", "half", STOP),
         ("-1", "unknown", WARN),
     ],
 )
 def test_a_link_has_the_speed_that_is_asked_for(rack, speed, duplex, verdict):
     finding = of_link(rack, speed=speed, duplex=duplex)[f"speed of {CARD}"]
     assert finding.verdict == verdict
+
+
+@pytest.mark.parametrize(("speed", "duplex"), [("100", "full"), ("1000", "half")])
+def test_a_campaign_refuses_a_card_at_another_speed(rack, speed, duplex):
+    place = f"/sys/class/net/{CARD}"
+    prints = {f"cat {place}/speed": f"{speed}\n", f"cat {place}/duplex": f"{duplex}\n"}
+    shell = examined(rack, "sw1", {}, prints).shell
+    ports.check_speed(shell, CARD, 1000)  # not a card's, as between namespaces
+    shell = examined(rack, "sw1", {}, prints | {f"test -e {place}/device": ""}).shell
+    with pytest.raises(TestbedError, match=f"runs at {speed} Mb/s, {duplex} duplex"):
+        ports.check_speed(shell, CARD, 1000)
+
+
+def test_a_port_of_the_network_has_room_for_a_stations_frames(rack):
+    links = [{"ifname": CARD, "flags": ["UP"], "mtu": 1280, "max_mtu": 9216}]
+    prints = {"ip -j -d link show": json.dumps(links)}
+    finding = found(checks.links, examined(rack, "sw1", {"p0": CARD}, prints))[f"MTU of {CARD}"]
+    assert finding.verdict == STOP
+
+
+@pytest.mark.parametrize(
+    ("row", "refused"),
+    [
+        ({"kind": "tbf", "handle": "8001:"}, True),
+        ({"kind": "fq_codel", "handle": "0:"}, False),
+        ({"kind": "clsact", "handle": "ffff:"}, False),
+    ],
+)
+def test_a_campaign_refuses_a_port_with_queues_of_others(rack, row, refused):
+    prints = {f"tc -j qdisc show dev {CARD}": json.dumps([row])}
+    shell = examined(rack, "talker", {}, prints).shell
+    with pytest.raises(TestbedError, match="configured queues: tbf") if refused else nullcontext():
+        ports.check_queues(shell, CARD)
 
 
 # --- the way in -------------------------------------------------------------------------------
@@ -288,6 +325,11 @@ def test_a_login_over_the_measured_card_is_refused(rack):
     assert came_over(rack, [link("lo", "127.0.0.1"), link(CARD, "192.0.2.11")]).verdict == STOP
     vlan = link("mgmt", "192.0.2.11", link=CARD)
     assert came_over(rack, [vlan]).verdict == STOP
+    bridge = [{"ifname": CARD, "master": "br0"}, link("br0", "192.0.2.11")]
+    assert came_over(rack, bridge).verdict == STOP
+    vlan_of_bond = [{"ifname": CARD, "master": "bond0"}, {"ifname": "bond0"}]
+    vlan_of_bond.append(link("bond0.5", "192.0.2.11", link="bond0"))
+    assert came_over(rack, vlan_of_bond).verdict == STOP
     apart = [link(CARD, "10.0.100.1"), link("eno1", "192.0.2.11")]
     finding = came_over(rack, apart)
     assert (finding.verdict, finding.found) == (PASS, "eno1")

@@ -71,6 +71,15 @@ def test_whoever_gets_only_some_hosts_lets_them_go(shells):
     assert not shells["sw1"].place.exists()
 
 
+def test_a_host_that_is_gone_keeps_no_other_leased(shells):
+    held = HostLease(shells, MINUTES, "a campaign")
+    held.acquire()
+    shells["talker"].reachable = False
+    with pytest.raises(TestbedError, match="connection is gone"):
+        held.release()
+    assert not shells["sw1"].place.exists()
+
+
 def test_one_of_many_gets_a_reservation_that_has_ended(shells):
     """Two must not both find it ended, and each move the other's new one away."""
     for _ in range(5):

@@ -47,7 +47,8 @@ def test_what_a_killed_campaign_left_is_no_hindrance():
     assert said == ["1", "0"]
 
 
-def test_a_program_that_still_runs_keeps_nothing():
+def test_a_program_that_still_runs_is_ended_and_keeps_nothing():
     still = f"cp /bin/sleep {programs.FOLDER}/sleep; {programs.FOLDER}/sleep 20 & left=$!"
-    said = on_a_host(NOEXEC, "make", still, "remove", MOUNTS, LEFT, "kill $left")
-    assert said == ["0"]
+    ended = "wait $left || echo $?"
+    said = on_a_host(NOEXEC, "make", still, "sleep 0.2", "remove", MOUNTS, LEFT, ended)
+    assert said == ["0", "143"]

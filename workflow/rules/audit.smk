@@ -9,6 +9,7 @@ rule audit:
         html=f"{PLAN.report}/ledger.html",
         latex=f"{PLAN.report}/ledger.tex",
         macros=f"{PLAN.report}/verdicts.tex",
+        sums=f"{PLAN.report}/ledger.sha256",
     log:
         f"{PLAN.report}/audit.log",
     conda:

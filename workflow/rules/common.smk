@@ -9,6 +9,8 @@ from tsnrepro.experiments.studies.chunks import results_of_study
 # Runs that only a paper shows are measured too.
 RUNS = list(dict.fromkeys([*PLAN.runs, *(run for paper in PLAN.papers for run in paper.runs)]))
 
+STUDIES = list(dict.fromkeys(f"results/studies/{p.study}" for p in PLAN.papers if p.study))
+
 # Several testbeds share an experiment's notebooks.
 experiment_digest = cache(code_digest)
 

@@ -20,6 +20,7 @@ rule paper_inputs:
         verdicts="results/papers/{paper}/verdicts.tex",
         assertions="results/papers/{paper}/assertions.json",
         figures=directory("results/papers/{paper}/figures"),
+        sums="results/papers/{paper}/inputs.sha256",
     log:
         "results/papers/{paper}/inputs.log",
     conda:
@@ -193,7 +194,7 @@ rule report:
         [f"{PLAN.report}/trials/{run.experiment}.html" for run in PLAN.runs],
         [f"{PLAN.report}/notebooks/{run.experiment}.html" for run in PLAN.runs],
         [f"{PLAN.report}/{name}" for name in ("published.html", "provenance.html")],
-        [f"{PLAN.report}/{name}" for name in ("site.css", "site.js", "vega.js")],
+        [f"{PLAN.report}/{name}" for name in ("site.css", "site.js", "vega.js", "report.sha256")],
     log:
         f"{PLAN.report}/report.log",
     conda:
@@ -234,10 +235,8 @@ rule archive:
         code=code_digest("tsnrepro.cli.report:_deposit"),
         runs=[run.folder for run in RUNS],
         papers=[paper.folder for paper in PLAN.papers],
-        others=[
-            PLAN.report,
-            *dict.fromkeys(f"results/studies/{p.study}" for p in PLAN.papers if p.study),
-        ],
+        others=[PLAN.report, *STUDIES],
+        uncommitted="--uncommitted" if config.get("uncommitted") else "",
     shell:
         "tsnrepro deposit {output.archive:q} --runs {params.runs:q} --papers {params.papers:q}"
-        " --others {params.others:q} 2>&1 | tee {log:q} >&2"
+        " --others {params.others:q} {params.uncommitted} 2>&1 | tee {log:q} >&2"

@@ -88,6 +88,7 @@ rule analyse_study:
     output:
         values="results/studies/{study}/values.json",
         figures=directory("results/studies/{study}/figures"),
+        sums="results/studies/{study}/study.sha256",
     log:
         notebook="results/studies/{study}/analyse.ipynb",
     wildcard_constraints:
@@ -99,6 +100,9 @@ rule analyse_study:
     shell:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q}"
         " -p table={input.table:q} -p results=results/studies/{wildcards.study:q}"
+        " && cd results/studies/{wildcards.study:q}"
+        " && find study.csv study.parquet values.json figures -type f -exec sha256sum {{}} +"
+        " > study.sha256"
 
 
 # How often the searches of RFC 2544 find a known answer, whatever is measured. It takes one processor

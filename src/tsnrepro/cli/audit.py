@@ -40,6 +40,7 @@ def _audit(arguments: argparse.Namespace) -> None:
         summary,
     )
     from tsnrepro.published.ledger import write_ledger  # noqa: PLC0415
+    from tsnrepro.records.integrity import write_sums  # noqa: PLC0415
 
     if arguments.runs:
         result = run_audit({folder.name: folder for folder in arguments.runs})
@@ -49,6 +50,9 @@ def _audit(arguments: argparse.Namespace) -> None:
         )
     if arguments.ledger:
         write_ledger(result, arguments.ledger, report="index.html")
+        names = ("ledger.html", "ledger.tex", "verdicts.tex")
+        sums = arguments.ledger / "ledger.sha256"
+        write_sums(sums, [arguments.ledger / name for name in names])
         print(summary(result))
     else:
         print_audit(result, Console())

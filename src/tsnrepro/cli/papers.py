@@ -109,9 +109,13 @@ def _add_paper(parser: argparse.ArgumentParser) -> None:
 def _paper_inputs(arguments: argparse.Namespace) -> None:
     from tsnrepro.papers.data_sources import parse_data_sources  # noqa: PLC0415
     from tsnrepro.papers.macros import write_paper_inputs  # noqa: PLC0415
+    from tsnrepro.records.integrity import write_sums  # noqa: PLC0415
 
-    sources = parse_data_sources(arguments.runs, arguments.study)
-    write_paper_inputs(arguments.manuscript, arguments.output, sources, arguments.verdicts)
+    sources, output = parse_data_sources(arguments.runs, arguments.study), arguments.output
+    write_paper_inputs(arguments.manuscript, output, sources, arguments.verdicts)
+    names = ("values.tex", "published.tex", "provenance.*", "verdicts.tex", "figures/**/*")
+    files = {path for name in names for path in output.glob(name) if path.is_file()}
+    write_sums(output / "inputs.sha256", files)
 
 
 def _html(arguments: argparse.Namespace) -> None:

@@ -33,6 +33,9 @@ def add_commands(commands: Any) -> None:
     deposit.add_argument(
         "--others", type=Path, nargs="*", metavar="FOLDER", default=[], help="report, studies"
     )
+    deposit.add_argument(
+        "--uncommitted", action="store_true", help="pack files that differ from the commit, too"
+    )
 
 
 def _add_runs(parser: argparse.ArgumentParser) -> None:
@@ -45,13 +48,21 @@ def _add_runs(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> None:
+    from tsnrepro.records.integrity import write_sums  # noqa: PLC0415
     from tsnrepro.report.site import write_report  # noqa: PLC0415
 
-    write_report(arguments.output, arguments.runs, arguments.papers, arguments.reason)
+    output = arguments.output
+    write_report(output, arguments.runs, arguments.papers, arguments.reason)
+    kinds = (".html", ".css", ".js", ".pdf", ".json")
+    pages = (path for path in output.rglob("*") if path.suffix in kinds)
+    write_sums(output / "report.sha256", (path for path in pages if path.name != "ledger.html"))
 
 
 def _deposit(arguments: argparse.Namespace) -> None:
     from tsnrepro.report.deposit import write_deposit  # noqa: PLC0415
 
     runs, papers, others = arguments.runs, arguments.papers, arguments.others
-    print(f"{write_deposit(arguments.output, runs, papers, others)}  {arguments.output}")
+    digest = write_deposit(
+        arguments.output, runs, papers, others, uncommitted=arguments.uncommitted
+    )
+    print(f"{digest}  {arguments.output}")

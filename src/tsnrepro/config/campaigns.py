@@ -79,3 +79,5 @@ class Selection(ConfigModel):
     ``threshold``. Papers of an imported data set print it only if it is named."""
     against: str = ""
     """What the target ``diff`` compares with: a git revision, or an archive made by ``arxiv``."""
+    uncommitted: bool = False
+    """Whether the target ``deposit`` packs files of the repository that are not committed."""

@@ -6,7 +6,13 @@ from pydantic import Field, model_validator
 
 from tsnrepro.config.base import DEVICE_NAME_LENGTH, ConfigModel, DeviceName
 from tsnrepro.config.ptp import PtpSettings
-from tsnrepro.config.rack import Access, RackStation, ReachedHosts, check_same_network
+from tsnrepro.config.rack import (
+    Access,
+    RackStation,
+    ReachedHosts,
+    check_different_hosts,
+    check_same_network,
+)
 
 Chip = Literal["i210", "i225", "other"]
 
@@ -84,6 +90,7 @@ class NicPairSettings(ReachedHosts):
     @model_validator(mode="after")
     def _one_network(self) -> "NicPairSettings":
         hosts = self.hosts
+        check_different_hosts(hosts)
         check_same_network(hosts.talker, hosts.listener)
         if hosts.loader is not None:
             check_same_network(hosts.talker, hosts.loader)

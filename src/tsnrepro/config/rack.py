@@ -1,8 +1,9 @@
 """Settings of racks: hosts reached over SSH, the role of each, and how their ports are cabled."""
 
+from ipaddress import AddressValueError, IPv4Address
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidationInfo, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
 from tsnrepro.config.base import (
     ConfigModel,
@@ -19,7 +20,22 @@ from tsnrepro.config.ptp import RackPtpSettings
 _Address = Annotated[str, Field(pattern=r"^[A-Za-z0-9_:][A-Za-z0-9_.:-]{0,252}(%[\w.-]{1,15})?$")]
 """Host name or IP address; behind a link-local one the device, such as ``fe80::1%eth0``."""
 _User = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_-]{0,31}$")]
-_Ipv4 = Annotated[str, Field(pattern=r"^(\d{1,3}\.){3}\d{1,3}$")]
+
+
+def _of_a_host(text: str) -> str:
+    try:
+        address = IPv4Address(text)
+    except AddressValueError as error:
+        raise ValueError(f"{text} is no IPv4 address: {error}") from error
+    # The network's address and its broadcast address, of a /24.
+    if address.packed[3] in (0, 255):
+        raise ValueError(f"{text} is the address of a network, not of a host")
+    if address.is_multicast or address.is_reserved or address.is_loopback or address.packed[0] == 0:
+        raise ValueError(f"{text} is not the address of a host")
+    return text
+
+
+_Ipv4 = Annotated[str, Field(pattern=r"^(\d{1,3}\.){3}\d{1,3}$"), AfterValidator(_of_a_host)]
 _TcpPort = Annotated[int, Field(ge=1, le=65535)]
 _File = Annotated[str, Field(min_length=1, max_length=4096)]
 
@@ -158,6 +174,23 @@ def check_same_network(talker: RackStation, listener: RackStation) -> None:
         raise ValueError(f"{one} and {other} are not two addresses of one /24")
 
 
+def check_different_hosts(hosts: ConfigModel) -> None:
+    """Refuse two roles on one host, whose kernel would not send over the cables between them.
+
+    Raises
+    ------
+    ValueError
+        Two roles have one address and port.
+    """
+    roles: dict[tuple[str, int], str] = {}
+    for role, host in hosts:
+        if isinstance(host, Access):
+            reached = host.address.lower(), host.port
+            if reached in roles:
+                raise ValueError(f"{roles[reached]} and {role} are the same host: {host.address}")
+            roles[reached] = role
+
+
 class RackSettings(ReachedHosts):
     """A rack: talker, two switches and listener, each reached over SSH."""
 
@@ -192,6 +225,7 @@ class RackSettings(ReachedHosts):
             ports = [_device(port) for port in (switch.host_port, *switch.member_ports)]
             if len(set(ports)) != len(ports):
                 raise ValueError(f"{name} has one port twice among {', '.join(ports)}")
+        check_different_hosts(hosts)
         check_same_network(hosts.talker, hosts.listener)
         self._check_ptp_interfaces()
         if self.rx_timestamping == "hardware" and (self.ptp is None or self.ptp.free_running):

@@ -129,7 +129,13 @@ def compiled(files: Mapping[str, bytes], name: str, what: str = "the tarball") -
     PublishError
         They do not compile; the message has the last lines of the output of LuaLaTeX.
     """
-    command = ["lualatex", "-halt-on-error", "-interaction=nonstopmode", f"{name}.tex"]
+    command = [
+        "lualatex",
+        "-no-shell-escape",
+        "-halt-on-error",
+        "-interaction=nonstopmode",
+        f"{name}.tex",
+    ]
     # The date is not part of the PDF.
     dates = {
         "FORCE_SOURCE_DATE": "1",

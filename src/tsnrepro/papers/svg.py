@@ -48,7 +48,10 @@ def latex_to_svg(
             if "/" not in path and path.endswith((".sty", ".lua", ".tex")):
                 (Path(folder) / path).write_bytes(content)
         (Path(folder) / f"{_NAME}.tex").write_text(text, encoding="utf-8")
-        run(["lualatex", "-halt-on-error", "-interaction=nonstopmode", _NAME], Path(folder))
+        run(
+            ["lualatex", "-no-shell-escape", "-halt-on-error", "-interaction=nonstopmode", _NAME],
+            Path(folder),
+        )
         pdf = Path(folder) / f"{_NAME}.pdf"
         return [pdf_to_svg(pdf, page) for page in range(1, len(pictures) + 1)]
 

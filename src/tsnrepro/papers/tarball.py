@@ -10,7 +10,8 @@ from typing import BinaryIO
 
 from tsnrepro.common.errors import PublishError
 
-_READ_ALL = 0o644
+_READ_ALL, _EXECUTE_ALL = 0o644, 0o111
+_EXECUTE_OWNER = 0o100
 
 BROKEN = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError)
 """The exceptions of reading a damaged tarball."""
@@ -39,7 +40,10 @@ def write_tarball(target: BinaryIO, files: Mapping[str, bytes | Path]) -> None:
             entry = tarfile.TarInfo(path)
             entry.mode = _READ_ALL
             if isinstance(content, Path):
-                entry.size = content.stat().st_size
+                status = content.stat()
+                entry.size = status.st_size
+                if status.st_mode & _EXECUTE_OWNER:
+                    entry.mode |= _EXECUTE_ALL
                 with content.open("rb") as opened:
                     archive.addfile(entry, opened)
             else:

@@ -7,6 +7,7 @@ location without a counter is never taken for one without loss. Receive errors o
 missing buffers and damaged frames, are attributed to the card.
 """
 
+from tsnrepro.common.errors import ToolError
 from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 from tsnrepro.records.accounting import (
     BEHIND_CARD,
@@ -56,6 +57,26 @@ def account_separate_hosts(
         eliminated=eliminated,
         drops=drops,
     )
+
+
+def refuse_gains(accounting: Accounting, trial: str) -> None:
+    """Refuse an accounting with a location at which more datagrams left than came.
+
+    Since nothing stays unaccounted, frames of another sender show only there.
+
+    Raises
+    ------
+    ToolError
+        A location's drops are negative.
+    """
+    for location, frames in accounting.drops.items():
+        if frames < 0:
+            raise ToolError(
+                f"the counters have {-frames} frames more behind the location "
+                f"{location!r} than before it",
+                trial,
+                "Another host sends to the same port: stop it",
+            )
 
 
 class _OptionalCounts(CounterDifferences):

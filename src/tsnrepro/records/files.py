@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 from tsnrepro.common.errors import RecordError
 
 PARTIAL_PREFIX = ".partial-"
+# Of a run of 100,000 trials; a record that comes from elsewhere may be any file.
+_MAX_JSON_BYTES = 64 << 20
 _MAX_NAME_BYTES = 255  # NAME_MAX of Linux's file systems
 
 
@@ -41,6 +43,8 @@ def read_json_object(path: Path, what: str, remedy: str = "") -> dict[str, Any]:
         The file is missing, cannot be read, or is not a JSON object.
     """
     try:
+        if path.stat().st_size > _MAX_JSON_BYTES:
+            raise RecordError(f"{what}: it has over {_MAX_JSON_BYTES >> 20} MiB", str(path), remedy)
         document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise RecordError(f"{what}: {error}", str(path), remedy) from error

@@ -2,8 +2,9 @@
 
 An analysis verifies every trial that it reads. Afterwards its run is sealed: the seal lists sizes
 and times of the record's files, and checksums of what the analysis wrote. Each start of the
-workflow compares sizes and times, and checksums where these differ; ``tsnrepro verify`` reads every
-byte.
+workflow compares the record's sizes and times, checksums where these differ, and those of what the
+analysis wrote; ``tsnrepro verify`` reads every byte. Other generated files, such as a paper's
+values, are in lists of checksums in their folders (``.sha256``, in the format of ``sha256sum``).
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from tsnrepro.common.errors import RecordError, printable
+from tsnrepro.records.derived import contradicted
 from tsnrepro.records.files import (
     PARTIAL_PREFIX,
     is_file_name,
@@ -27,6 +29,8 @@ from tsnrepro.records.store import RUN_FILE, RawStore, Trial, open_run, read_lis
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 
 SEAL_FILE = "seal.json"
+SUMS_SUFFIX = ".sha256"
+_GENERATED = ("papers", "reports", "studies")
 _ANALYSIS_OUTPUTS = (VALUES_FILE, FACTS_FILE, f"{TABLES_FOLDER}/*", "figures/*")
 
 
@@ -97,19 +101,59 @@ def read_seal(folder: Path) -> dict[str, Any] | None:
         raise RecordError(what, str(path), remedy) from error
 
 
-def check_seals(folders: Iterable[str]) -> None:
+def write_sums(output: Path, files: Iterable[Path]) -> None:
+    """Write the checksums of generated files that are in the folder of the list or below it."""
+    lines = [f"{sha256_of(path)}  {path.relative_to(output.parent)}\n" for path in sorted(files)]
+    write_atomically(output, "".join(lines).encode())
+
+
+def changed_outputs(folder: Path, *, missing: bool = True) -> Iterator[RecordError]:
+    """Yield the problems of generated files in a folder or below it, by their lists of checksums.
+
+    Parameters
+    ----------
+    folder
+        Of a paper, a report or a study, or one that has several of them.
+    missing
+        Whether a listed file that is missing is a problem; a workflow makes it again.
+    """
+    for sums in sorted(folder.rglob(f"*{SUMS_SUFFIX}")):
+        remedy = f"Remove {sums}: all that it lists is made again"
+        for line in sums.read_text(encoding="utf-8", errors="replace").splitlines():
+            expected, _, name = line.partition("  ")
+            path = sums.parent / name
+            if not all(map(is_file_name, name.split("/"))):
+                yield RecordError("the list of checksums was altered", str(sums), "Remove it")
+            elif not path.is_file():
+                if missing:
+                    yield RecordError("a generated file is missing", str(path), remedy)
+            elif sha256_of(path) != expected:
+                yield RecordError("the file is not what the workflow wrote", str(path), remedy)
+
+
+def check_seals(folders: Iterable[str], generated: Iterable[str] = ()) -> None:
     """Check that the files of runs have not changed since they were analysed.
+
+    Parameters
+    ----------
+    folders
+        Those of the runs.
+    generated
+        Folders of papers, reports and studies, whose files may be missing but not altered.
 
     Raises
     ------
     RecordError
         A file has changed; further ones are counted.
     """
-    raise_first([problem for folder in folders for problem in changed_files(Path(folder))])
+    problems = [problem for folder in folders for problem in changed_files(Path(folder))]
+    for folder in generated:
+        problems += changed_outputs(Path(folder), missing=False)
+    raise_first(problems)
 
 
 def verify(results: Path) -> None:
-    """Verify all runs below a folder and print the outcome of each.
+    """Verify all runs, papers, reports and studies in a folder; print the outcome of each run.
 
     Raises
     ------
@@ -128,6 +172,11 @@ def verify(results: Path) -> None:
         for problem in problems:
             print(f"  {problem}")
         found += problems
+    for name in _GENERATED:
+        problems = list(changed_outputs(results / name))
+        for problem in problems:
+            print(f"{results / name}: {problem}")
+        found += problems
     raise_first(found)
 
 
@@ -141,7 +190,7 @@ def raise_first(problems: list[RecordError]) -> None:
 
 
 def changed_files(folder: Path) -> Iterator[RecordError]:
-    """Yield the problems of a run, reading only files whose size or time has changed.
+    """Yield the problems of a run, reading its outputs, and trials whose size or time has changed.
 
     A run that was not analysed since it was last measured is left to its analysis.
     """
@@ -157,16 +206,16 @@ def changed_files(folder: Path) -> Iterator[RecordError]:
         trial = store.folder / entry["trial"]
         if not trial.is_dir() or _stamps(trial) != seal["record"].get(entry["trial"]):
             yield from _trial_problems(store, entry, folder)
-    for name, (stamp, expected) in seal["made"].items():
-        if not (folder / name).is_file() or _stamp(folder / name) != stamp:
-            yield from _output_problems(folder, name, expected)
+    for name, (_, expected) in seal["made"].items():
+        yield from _output_problems(folder, name, expected)
 
 
 def verify_run(folder: Path, root: Path | None = None) -> Iterator[RecordError]:
     """Yield the problems of a run, reading every byte of its record and its results.
 
     Problems are: trials that are missing, altered, listed twice, copies of another or of another
-    run; facts of the hosts that do not match their digest; results that no analysis wrote.
+    run; values that the tools' recorded output contradicts; facts of the hosts that do not match
+    their digest; results that no analysis wrote.
 
     Parameters
     ----------
@@ -182,15 +231,10 @@ def verify_run(folder: Path, root: Path | None = None) -> Iterator[RecordError]:
     for trial, times in listed.items():
         if times > 1:
             yield RecordError(f"the run lists trial {trial} {times} times", str(folder / RUN_FILE))
-    yield from _stored_problems(store)
+    yield from _stored_problems(store, manifest.get("environment"))
     for entry in manifest["trials"]:
         if not (store.folder / entry["trial"]).is_dir() or _differs(store, entry):
             yield from _trial_problems(store, entry, folder)
-    if digest := manifest.get("environment"):
-        try:
-            store.environment(digest)
-        except RecordError as error:
-            yield error
     seal = read_seal(folder)
     if seal is None:
         return
@@ -234,9 +278,13 @@ def _differs(store: RawStore, entry: dict[str, Any]) -> bool:
         return False  # reported by _stored_problems
 
 
-def _stored_problems(store: RawStore) -> Iterator[RecordError]:
-    """Yield the trials in a run's folder that are altered, of another run, or copies."""
+def _stored_problems(store: RawStore, environment: str | None) -> Iterator[RecordError]:
+    """Yield the trials in a run's folder that are altered, contradicted, of another run, or copies.
+
+    Altered facts of the hosts are too: of each trial, and of the run's own ``environment``.
+    """
     seen: dict[str, str] = {}
+    environments = {environment}
     for folder in sorted(store.folder.iterdir()) if store.folder.is_dir() else []:
         if folder.name.startswith(PARTIAL_PREFIX) or not folder.is_dir():
             continue
@@ -254,6 +302,18 @@ def _stored_problems(store: RawStore) -> Iterator[RecordError]:
         if other := seen.get(document["sha256"]):
             yield RecordError(f"a copy of trial {other}", str(folder), "Remove it")
         seen[document["sha256"]] = folder.name
+        environments.add(str(document.get("environment") or ""))
+        for what in () if mismatch else contradicted(folder, document):
+            yield RecordError(
+                f"the value is not that of the tool's output: {what}",
+                str(folder),
+                "Restore the trial from a copy, or remove its folder to measure it again",
+            )
+    for digest in sorted(filter(None, environments)):
+        try:
+            store.environment(digest)
+        except RecordError as error:
+            yield error
 
 
 def _mismatch(document: dict[str, Any], store: RawStore) -> str:

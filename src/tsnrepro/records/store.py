@@ -42,6 +42,8 @@ SUMS = "SHA256SUMS"
 DOCUMENT = "trial.json"
 RUN_FILE = "run.json"
 
+_MAX_OUTPUT_BYTES, _MAX_RATIO = 64 << 20, 100
+
 # Outputs of trials that both writers and readers name.
 ARRIVALS = "arrivals.parquet"
 """A listener's log of every datagram; see :func:`tsnrepro.native.streams.log.compress`."""
@@ -153,17 +155,26 @@ class RawStore:
         Raises
         ------
         RecordError
-            The trial exists already: nothing measured is overwritten.
+            The trial exists already: nothing measured is overwritten. Or it cannot be written, as
+            on a full disk.
         """
         final = self.folder / trial.name(attempt)
         if final.exists():
             raise RecordError("this trial is recorded already", str(final))
-        partial = new_partial_folder(final)
-        for name, data in trial_files(document, outputs).items():
-            write_and_sync(partial / name, data)
-        sync_folder(partial)
-        partial.rename(final)
-        sync_folder(self.folder)
+        try:
+            partial = new_partial_folder(final)
+            for name, data in trial_files(document, outputs).items():
+                write_and_sync(partial / name, data)
+            sync_folder(partial)
+            partial.rename(final)
+            sync_folder(self.folder)
+        except OSError as error:
+            raise RecordError(
+                f"the trial cannot be recorded: {error.strerror or error}",
+                str(final),
+                "Free space or grant write access there, and run this again: all trials before it "
+                "are recorded",
+            ) from error
         return final
 
     def put_environment(self, facts: dict[str, Any], batch: Batch | None = None) -> str:
@@ -197,6 +208,8 @@ class RawStore:
         RecordError
             They are missing or were altered.
         """
+        if not is_file_name(digest):
+            raise RecordError("the digest of the testbed's facts was altered", str(self.folder))
         path = self._environment(digest)
         facts = read_json_object(path, "the facts of the testbed cannot be read")
         if _digest(facts) != digest:
@@ -261,9 +274,24 @@ class RawStore:
         return hashlib.sha256((folder / SUMS).read_bytes()).hexdigest()
 
     def output_bytes(self, trial: str, name: str) -> bytes:
-        """Return an output of a trial (``.gz`` is decompressed)."""
-        data = (self.folder / trial / name).read_bytes()
-        return gzip.decompress(data) if name.endswith(".gz") else data
+        """Return an output of a trial (``.gz`` is decompressed).
+
+        Raises
+        ------
+        RecordError
+            It is decompressed to much more than any output.
+        """
+        path = self.folder / trial / name
+        if not name.endswith(".gz"):
+            return path.read_bytes()
+        most = max(_MAX_OUTPUT_BYTES, _MAX_RATIO * path.stat().st_size)
+        with gzip.open(path) as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise RecordError(
+                "the output is decompressed to over a hundred times its size", str(path)
+            )
+        return data
 
     @contextmanager
     def open_output(self, trial: str, name: str) -> Iterator[BinaryIO]:

@@ -130,8 +130,17 @@ def load_trials(manifest_path: str | Path) -> pd.DataFrame:
         return table_of_records(experiment, documents)
     except pa.errors.SchemaError as error:
         raise RecordError(
-            f"the trials do not fit their schema: {error}", str(store.folder)
+            f"the trials do not fit their schema: {error}",
+            str(store.folder / _unfit_trial(error, documents)),
         ) from error
+
+
+def _unfit_trial(error: pa.errors.SchemaError, documents: list[dict[str, Any]]) -> str:
+    """Return the first trial that an error is about, empty for one of the table's columns."""
+    if not isinstance(error.failure_cases, pd.DataFrame) or "index" not in error.failure_cases:
+        return ""
+    rows = error.failure_cases["index"].dropna()
+    return "" if rows.empty else str(documents[int(rows.iloc[0])]["trial"])
 
 
 def table_of_records(experiment: str, documents: list[dict[str, Any]]) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """The verification of a deposit: every byte of it, and every table reproduced from its raw data."""
 
+import errno
 import gzip
 import hashlib
 import json
@@ -25,6 +26,13 @@ _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 _CHUNK_BYTES = 1 << 20
 _REMEDY = "Download the archive again"
 _MAX_SUMS_BYTES = 64 << 20
+# Records, tables and figures shrink to a fifth; zeros shrink to a thousandth.
+_MAX_UNPACKED_BYTES, _MAX_RATIO = 1 << 30, 100
+_MAX_HEADER_BYTES = 1 << 20
+_EXTENDED_HEADERS = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
 
 
 def verify_archive(archive: Path) -> None:
@@ -104,16 +112,28 @@ def unpacked(archive: Path, target: Path) -> Path:
     ------
     RecordError
         A file is altered, missing, not listed, duplicate or not a regular file in the folder of the
-        archive; or the archive is damaged.
+        archive; the archive is damaged, or much larger than archives of records are; or there is no
+        space for it.
     """
     listed: dict[str, str] = {}
     seen: set[str] = set()
+    left = max(_MAX_UNPACKED_BYTES, _MAX_RATIO * archive.stat().st_size)
     top, last = "", "its beginning"
     try:
-        with gzip.open(archive) as zipped, tarfile.open(fileobj=zipped, mode="r|") as opened:
+        with (
+            gzip.open(archive) as zipped,
+            tarfile.open(fileobj=zipped, mode="r|", tarinfo=_BoundedHeader) as opened,
+        ):
             for entry in opened:
                 first, path = _split(entry, archive)
                 last = path
+                left -= entry.size
+                if left < 0:
+                    raise RecordError(
+                        "the archive unpacks to more than a hundred times its size",
+                        f"{archive}: {entry.name}",
+                        "Do not unpack it",
+                    )
                 if not listed:
                     top, listed = first, _sums(opened, entry, path, archive)
                     continue
@@ -126,9 +146,17 @@ def unpacked(archive: Path, target: Path) -> Path:
                     raise RecordError(
                         "the file does not match its checksum: it was altered", path, _REMEDY
                     )
-            while zipped.read(_CHUNK_BYTES):
-                pass  # to verify the checksum at the end
+            while rest := zipped.read(_CHUNK_BYTES):  # to verify the checksum at the end
+                left -= len(rest)
+                if left < 0:
+                    raise tarfile.ReadError("it does not end")
     except BROKEN as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise RecordError(
+                f"no space to unpack the archive: {error.strerror}",
+                str(target),
+                "Free space there, or let TMPDIR name another folder",
+            ) from error
         raise RecordError(
             f"the archive is damaged at or after {last}: {error}", str(archive), _REMEDY
         ) from error
@@ -139,10 +167,23 @@ def unpacked(archive: Path, target: Path) -> Path:
     return target
 
 
+class _BoundedHeader(tarfile.TarInfo):
+    """A member whose header is no longer than paths are, since tarfile reads it into memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> "_BoundedHeader":
+        """Return the member that a block describes."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDED_HEADERS and found.size > _MAX_HEADER_BYTES:
+            raise tarfile.ReadError(f"a header of {found.size} bytes")
+        return found
+
+
 def _split(entry: tarfile.TarInfo, archive: Path) -> tuple[str, str]:
     """Return the first folder of a member, and its path in that folder."""
     path = PurePosixPath(entry.name)
-    if not entry.isfile() or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+    regular = entry.isfile() and not entry.issparse()
+    if not regular or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
         raise RecordError(
             "a member of the archive is not a regular file in its folder",
             f"{archive}: {entry.name}",

@@ -129,8 +129,15 @@ def _is_number(value: Any) -> bool:
 
 def _close(left: Any, right: Any) -> bool:
     if not (_is_number(left) and _is_number(right)):
-        return left == right or (_is_missing(left) and _is_missing(right))
+        return _equal(left, right)
     return bool(np.isclose(left, right, rtol=RELATIVE_TOLERANCE, atol=_ABSOLUTE_TOLERANCE))
+
+
+def _equal(left: Any, right: Any) -> bool:
+    # A comparison with pandas.NA is neither true nor false.
+    if _is_missing(left) or _is_missing(right):
+        return _is_missing(left) and _is_missing(right)
+    return bool(left == right)
 
 
 def _is_missing(value: Any) -> bool:
@@ -176,7 +183,7 @@ def _tables(original: pd.DataFrame, reproduced: pd.DataFrame) -> Iterator[tuple[
 def _same_cell(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray | list) or isinstance(other, np.ndarray | list):
         return np.array_equal(np.asarray(one), np.asarray(other))
-    return bool(one == other) or (_is_missing(one) and _is_missing(other))
+    return _equal(one, other)
 
 
 def _cells(one: Any, other: Any) -> MatchGrade:
@@ -184,7 +191,8 @@ def _cells(one: Any, other: Any) -> MatchGrade:
         one, other = np.asarray(one), np.asarray(other)
         if one.shape != other.shape or one.dtype.kind not in "iuf":
             return MatchGrade.DIFFERENT
-        close = np.allclose(one, other, rtol=RELATIVE_TOLERANCE, atol=_ABSOLUTE_TOLERANCE)
+        tolerances = {"rtol": RELATIVE_TOLERANCE, "atol": _ABSOLUTE_TOLERANCE}
+        close = np.allclose(one, other, **tolerances, equal_nan=True)
         return MatchGrade.WITHIN_TOLERANCE if close else MatchGrade.DIFFERENT
     return MatchGrade.WITHIN_TOLERANCE if _close(one, other) else MatchGrade.DIFFERENT
 

@@ -5,16 +5,17 @@ lock file, which is all that is needed to reproduce them. Equal files give equal
 """
 
 import hashlib
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tsnrepro.common.errors import PublishError, RecordError
-from tsnrepro.common.repository import root
+from tsnrepro.common.repository import git_in, root
 from tsnrepro.papers.tarball import write_tarball
 from tsnrepro.records.files import sha256_of
-from tsnrepro.records.integrity import verify_run
+from tsnrepro.records.integrity import changed_outputs, verify_run
 from tsnrepro.records.store import RUN_FILE, SUMS, RawStore, open_run
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.report.deposit_metadata import (
@@ -33,12 +34,14 @@ from tsnrepro.results.runs import AnalysedRun
 SUFFIX = ".tar.gz"
 # The files of the repository.
 _SOURCES = (
-    *("CITATION.cff", "LICENSE", "README.md", "Snakefile", "environment.yml", "pyproject.toml"),
-    *("requirements.lock", "config", "data/published", "notebooks", "paper", "profiles", "scripts"),
-    *("src", "workflow"),
+    *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "README.ko.md", "README.md"),
+    *("Snakefile", "environment.yml", "pyproject.toml", "requirements.lock"),
+    *("config", "data/published", "docs", "notebooks", "paper", "profiles", "scripts", "src"),
+    "workflow",
 )
-# Caches, and logs with paths of this machine.
-_EXCLUDED = {"__pycache__", "latexmk.log", "inputs.log"}
+_CACHE = "__pycache__"
+# Logs beside results, with paths of this machine.
+_LOGS = {".blg", ".fdb_latexmk", ".fls", ".log"}
 _RAW = "data/raw"
 
 
@@ -64,6 +67,8 @@ def write_deposit(
     runs: Sequence[Path],
     papers: Sequence[Path] = (),
     others: Sequence[Path] = (),
+    *,
+    uncommitted: bool = False,
 ) -> str:
     """Write the archive of runs and return its SHA-256 (64 hex digits).
 
@@ -78,20 +83,30 @@ def write_deposit(
         Folders of built papers.
     others
         Other folders of results: the report, a study.
+    uncommitted
+        Whether files of the repository may differ from its commit; the description then says so.
 
     Raises
     ------
     RecordError
         A file of the record is missing or altered; nothing is written.
     PublishError
-        The output is not a ``.tar.gz``, or the facts of a run do not name its testbed.
+        The output is not a ``.tar.gz``, the facts of a run do not name its testbed, or a file of
+        the repository is not committed.
     """
     if not output.name.endswith(SUFFIX):
         raise PublishError("the archive's name does not end in .tar.gz", str(output))
-    _refuse_unsound(runs)
+    changed = _uncommitted()
+    if changed and not uncommitted:
+        raise PublishError(
+            f"{len(changed)} files of the repository are not committed, the first: {changed[0]}",
+            str(root()),
+            "Commit them, or give --uncommitted (snakemake deposit --config uncommitted=true)",
+        )
+    _refuse_unsound(runs, [*papers, *others])
     recorded = [_recorded(AnalysedRun.load(folder)) for folder in runs]
     files = _files(recorded, [*runs, *papers, *others])
-    described = _described(recorded, papers, files)
+    described = _described(recorded, papers, files, changed)
     files |= {
         CITATION: citation(described),
         ZENODO: zenodo(described),
@@ -110,8 +125,34 @@ def write_deposit(
     return digest
 
 
-def _refuse_unsound(runs: Iterable[Path]) -> None:
+def _git(*arguments: str) -> list[str]:
+    """Return the names that git prints of the repository; what is unpacked has none."""
+    if not (root() / ".git").exists():
+        return []
+    command = [*git_in(root()), *arguments, "-z", "--", *_SOURCES]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [name for name in printed.split("\0") if name]
+
+
+def _uncommitted() -> list[str]:
+    """Return the files of the repository that are not as committed, by git's short format."""
+    return _git("status", "--porcelain", "--no-renames", "--untracked-files=all")
+
+
+def _sources() -> dict[str, bytes | Path]:
+    """Return the files of the repository that git does not ignore, by path.
+
+    A link, such as a manuscript's latexmkrc, becomes a copy of what it leads to.
+    """
+    listed = _git("ls-files", "--cached", "--others", "--exclude-standard")
+    kept = (name for name in listed if not any(part.startswith(".") for part in name.split("/")))
+    names = list(kept) or _SOURCES
+    return {place: file for name in names for place, file in _below(root() / name, name).items()}
+
+
+def _refuse_unsound(runs: Iterable[Path], generated: Iterable[Path]) -> None:
     problems = [problem for folder in runs for problem in verify_run(folder)]
+    problems += [problem for folder in generated for problem in changed_outputs(folder)]
     if problems:
         first = problems[0]
         raise RecordError(f"not deposited: {first.what}", first.where, first.remedy)
@@ -137,9 +178,7 @@ def _recorded(run: AnalysedRun) -> _Recorded:
 
 def _files(recorded: Iterable[_Recorded], results: Iterable[Path]) -> dict[str, bytes | Path]:
     """Return all files but the metadata, by path in the archive."""
-    files: dict[str, bytes | Path] = {}
-    for source in _SOURCES:
-        files |= _below(root() / source, source)
+    files = _sources()
     for item in recorded:
         for folder in item.folders:
             files |= _below(folder, f"{item.place}/{folder.name}")
@@ -150,7 +189,8 @@ def _files(recorded: Iterable[_Recorded], results: Iterable[Path]) -> dict[str, 
         for path in (item.store.root / item.store.testbed).glob("*.json"):
             files[f"{testbed}/{path.name}"] = path
     for folder in results:
-        files |= _below(folder, _place(folder))
+        made = _below(folder, _place(folder))
+        files |= {place: made[place] for place in made if Path(place).suffix not in _LOGS}
     return files
 
 
@@ -170,8 +210,8 @@ def _below(path: Path, place: str) -> dict[str, bytes | Path]:
     found = {}
     for file in sorted(path.rglob("*")):
         parts = file.relative_to(path).parts
-        hidden = any(part.startswith(".") or part in _EXCLUDED for part in parts)
-        if file.is_file() and not file.is_symlink() and not hidden:
+        hidden = any(part.startswith(".") or part == _CACHE for part in parts)
+        if file.is_file() and not hidden:
             found["/".join((place, *parts))] = file
     return found
 
@@ -183,7 +223,10 @@ def _sum(content: bytes | Path) -> str:
 
 
 def _described(
-    recorded: Sequence[_Recorded], papers: Sequence[Path], files: Mapping[str, bytes | Path]
+    recorded: Sequence[_Recorded],
+    papers: Sequence[Path],
+    files: Mapping[str, bytes | Path],
+    changed: Sequence[str],
 ) -> Description:
     facts = [item.run.facts for item in recorded]
     campaigns = " and ".join(dict.fromkeys(fact["campaign"] for fact in facts))
@@ -198,7 +241,7 @@ def _described(
         abstract=(
             f"{titles}: {trials} trials. {'; '.join(origins)}. Raw outputs and counters of every "
             "trial, results with intervals, tables, figures, papers, and the workflow that made "
-            "them."
+            "them." + _with_changes(changed)
         ),
         software=load_citation(root() / CITATION),
         commit=facts[0]["commit"],
@@ -208,6 +251,13 @@ def _described(
         results=tuple(_results(recorded, papers, files)),
         origins=origins,
     )
+
+
+def _with_changes(changed: Sequence[str]) -> str:
+    """Return a sentence on files that are not committed, empty if there are none."""
+    names = [line[3:] for line in changed]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f" Files differ from the commit: {', '.join(names[:3])}{more}." if names else ""
 
 
 def _modified(path: Path) -> datetime:

@@ -1,8 +1,11 @@
-"""Remove from records of shared machines what identifies them: the addresses of their cards."""
+"""Remove from records what identifies who measured: folders, and addresses of shared machines."""
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from tsnrepro.common.repository import root
 
 _HARDWARE_ADDRESS = re.compile(r"(?<![0-9a-f:])(?:[0-9a-f]{2}:){5}[0-9a-f]{2}(?![0-9a-f:])", re.I)
 # A clock's identity as linuxptp prints it; of a card's clock it is the card's address with fffe in
@@ -12,6 +15,29 @@ _CLOCK_IDENTITY = re.compile(
 )
 # Those of no card: none, and all.
 _OF_NO_CARD = ("00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff", "000000.0000.000000")
+
+
+def without_folders(value: Any) -> Any:
+    """Return a value of a record with paths relative to the repository; bytes stay as they are.
+
+    Programs in a Python environment elsewhere are named as if it were ``.venv`` of the repository.
+    """
+    programs = f"{sys.prefix}/libexec/tsnrepro/"
+    here = f"{root()}/"
+    return _in_texts(
+        value, lambda text: text.replace(programs, ".venv/libexec/tsnrepro/").replace(here, "")
+    )
+
+
+def _in_texts(value: Any, act: Callable[[str], str]) -> Any:
+    """Return a value with all texts in it replaced."""
+    if isinstance(value, str):
+        return act(value)
+    if isinstance(value, Mapping):
+        return {key: _in_texts(item, act) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_in_texts(item, act) for item in value]
+    return value
 
 
 class Anonymizer:
@@ -33,13 +59,7 @@ class Anonymizer:
 
     def __call__(self, value: Any) -> Any:
         """Return a value of a record with names for addresses; bytes stay as they are."""
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, Mapping):
-            return {key: self(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self(item) for item in value]
-        return value
+        return _in_texts(value, self._text)
 
     def _text(self, text: str) -> str:
         if self._known:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, TextIO
 
+from tsnrepro.common.durations import duration
+
 # Where lines cannot be written over one another, as in a file, so much time lies between them.
 _LINE_EVERY_SECONDS = 120
 _CLEAR_LINE = "\r\x1b[K"
@@ -153,13 +155,3 @@ def _terminal() -> TextIO | None:
     except OSError as error:
         print(f"no progress on {path}: {error}", file=sys.stderr)
         return None
-
-
-def duration(seconds: float) -> str:
-    """Return a duration as people write it: ``8 s``, ``3 min 20 s``, ``2 h 5 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -29,7 +29,7 @@ from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.imports.manifest import imported_manifest, is_imported
 from tsnrepro.records.files import canonical_json
 from tsnrepro.records.store import RawStore, Trial, accepted_attempt, is_done
-from tsnrepro.runner.anonymizer import Anonymizer
+from tsnrepro.runner.anonymizer import Anonymizer, without_folders
 from tsnrepro.runner.design import Planned, StallLimits
 from tsnrepro.runner.measurement import Measurement, stalls_metered
 from tsnrepro.runner.plan import planned_and_left_out
@@ -227,7 +227,9 @@ class _OpenTestbed:
         if self._overrides != overrides:
             self._stack.close()
             self._testbed = self._stack.enter_context(self._open(**overrides))
-            self.environment = self._store.put_environment(self._testbed.describe())
+            self.environment = self._store.put_environment(
+                without_folders(self._testbed.describe())
+            )
             self._overrides = overrides
         return self._testbed
 
@@ -419,7 +421,7 @@ class _Recorder:
             "testbed": store.testbed,
             "campaign": store.campaign,
         }
-        outputs = measured.outputs
+        document, outputs = without_folders(document), without_folders(measured.outputs)
         if self.anonymize:
             document, outputs = self.anonymize(document), self.anonymize(outputs)
         store.put(trial, attempt, document, outputs)

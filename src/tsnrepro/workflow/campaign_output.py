@@ -9,7 +9,7 @@ import time
 from collections import Counter, defaultdict
 from typing import Any, TextIO
 
-from tsnrepro.runner.progress import duration
+from tsnrepro.common.durations import duration
 
 EXPECTED = "expected_seconds"
 """Attribute of a log record: nominal seconds to measure by testbed, campaign and experiment."""

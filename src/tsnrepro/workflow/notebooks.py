@@ -183,7 +183,8 @@ def analyse(folder: Path) -> None:
     from tsnrepro.results.runs import origin_of  # noqa: PLC0415
 
     analysed = experiment(folder.name)
-    notebook = root() / analysed.analysing_notebook
+    # The executed notebook holds its path, which would name the user's folders in a deposit.
+    notebook = Path(os.path.relpath(root() / analysed.analysing_notebook))
     execute(notebook, folder / _EXECUTED, {"run": str(folder / RUN_FILE)})
     write_seal(folder, analysed.analysis_digest())
     write_page(folder / _EXECUTED, folder / PAGE, origin_of(folder))

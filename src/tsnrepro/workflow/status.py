@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from tsnrepro.common.durations import duration
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.config import load
@@ -18,7 +19,6 @@ from tsnrepro.records.store import DOCUMENT, RUN_FILE, RawStore, is_done, open_r
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.runner.design import Planned
 from tsnrepro.runner.plan import planned_trials
-from tsnrepro.runner.progress import duration
 from tsnrepro.workflow.selection import plan
 
 Run = tuple[str, str, str]

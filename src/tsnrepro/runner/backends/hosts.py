@@ -28,7 +28,7 @@ from tsnrepro.native.streams.command import (
 from tsnrepro.native.streams.delivery import of_stream, on_senders_clock
 from tsnrepro.native.streams.log import Records, decode_log, read_listener_log
 from tsnrepro.records.accounting import Accounting, account
-from tsnrepro.records.accounting_separate import account_separate_hosts
+from tsnrepro.records.accounting_separate import account_separate_hosts, refuse_gains
 from tsnrepro.records.store import COUNTERS_AFTER, COUNTERS_BEFORE, SOCKPERF_LOG, Trial
 from tsnrepro.runner.backends.receiver_options import (
     check_window,
@@ -166,14 +166,17 @@ class HostsBackend:
         with self._serving(argv, "tcp", iperf3.PORT, deadline) as server:
             done = self._talker.run(client, deadline_s=deadline)
             # After a failed client the one-off server would wait for another one forever.
-            if done.exit_status or iperf3.failed(done.stdout):
+            if failed := done.exit_status != 0 or iperf3.failed(done.stdout):
                 server.stop()
-            server.wait()
+            served = server.wait()
         self._measured.commands.append(done.as_record())
         self._measured.outputs |= {
             f"{prefix}iperf3.json": done.stdout,
             f"{prefix}iperf3.stderr.txt": done.stderr,
         }
+        if not failed:
+            # Of a server that ended otherwise, another program was the client's.
+            served.check()
         return done
 
     @contextmanager
@@ -181,9 +184,16 @@ class HostsBackend:
         self, argv: list[str], protocol: str, port: int, deadline_s: float
     ) -> Iterator[RemoteProcess]:
         """Run a server on the listener, ready from the start of the block."""
-        server = self._listener.start(argv, deadline_s=deadline_s)
         kind = "-t" if protocol == "tcp" else "-u"
-        sockets = ["ss", "-H", "-n", "-l", kind, "sport", "=", f":{port}"]
+        sockets = ["ss", "-H", "-n", "-l", "-p", kind, "sport", "=", f":{port}"]
+        # Another server on the port would answer instead.
+        if used := self._listener.run(sockets, deadline_s=READY_SECONDS).stdout.strip():
+            raise CommandError(
+                f"{protocol.upper()} port {port} is in use: {' '.join(used.split())}",
+                LISTENER,
+                "End the program that listens there",
+            )
+        server = self._listener.start(argv, deadline_s=deadline_s)
         end = time.monotonic() + READY_SECONDS
         while not self._listener.run(sockets, deadline_s=READY_SECONDS).stdout.strip():
             if time.monotonic() > end:
@@ -230,9 +240,14 @@ class HostsBackend:
     def _record_counters(self, name: str, snapshot: Snapshot) -> None:
         self._measured.outputs[name] = json.dumps(snapshot.raw, indent=1)
 
-    def _account(self, around: tuple[Snapshot, Snapshot], sent: int, received: int) -> Accounting:
+    def _account(
+        self, around: tuple[Snapshot, Snapshot], sent: int, received: int, faults: bool = False
+    ) -> Accounting:
         if around[1].apart:
-            return account_separate_hosts(*around, sent, received)
+            found = account_separate_hosts(*around, sent, received)
+            if not faults:  # these may restart a switch, whose counters begin again
+                refuse_gains(found, self._trial.label)
+            return found
         return account(*around, sent, received, self._testbed.host_of)
 
     # --- talker and listener --------------------------------------------------------------------
@@ -425,7 +440,8 @@ class HostsBackend:
         counted: dict[str, Any] = {}
         if stream is not None:
             around = counters.of_stream(stream)
-            accounting = self._account(around, sent.sent, report.received)
+            faults = bool(others["faults"])
+            accounting = self._account(around, sent.sent, report.received, faults)
             counted = {
                 "accounting": accounting.document(),
                 "recovery": counters.recovery(stream),

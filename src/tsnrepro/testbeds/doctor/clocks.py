@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterator
 
+from tsnrepro.common.durations import duration
 from tsnrepro.common.topology import LISTENER
 from tsnrepro.config import NicPairSettings, RackSettings
 from tsnrepro.config.ptp import RackPtpSettings
@@ -13,6 +14,7 @@ from tsnrepro.tools.ethtool import missing_timestamping
 
 # An offset that does not matter to a campaign.
 _CLOCK_SECONDS = 0.1
+_LONG_SECONDS = 10.0
 # As in ps, which truncates names to 15 bytes.
 _TIME_SERVICES = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "timemaster")
 _LINUXPTP = ("ptp4l", "phc2sys")
@@ -139,7 +141,7 @@ def system_clock(host: ExaminedHost) -> Iterator[Finding]:
     uncertainty = (after - before + resolution) / 2
     offset = abs(host_time - (before + after) / 2)
     good = offset <= max(uncertainty, _CLOCK_SECONDS)
-    found = f"{_milliseconds(offset)} from this machine's, ±{_milliseconds(uncertainty)}"
+    found = f"{_shown(offset)} from this machine's, ±{_shown(uncertainty)}"
     remedy = "Set it, or start chrony or ptp4l: records are ordered by it"
     yield host.finding("clock", PASS if good else WARN, found, remedy)
 
@@ -153,5 +155,5 @@ def _read_clock(printed: str) -> tuple[float, float]:
     return int(seconds) + 0.5, 1.0
 
 
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1e3:.0f} ms"
+def _shown(seconds: float) -> str:
+    return f"{seconds * 1e3:.0f} ms" if seconds < _LONG_SECONDS else duration(seconds)

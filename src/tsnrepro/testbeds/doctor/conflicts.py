@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tsnrepro.testbeds.doctor.findings import PASS, WARN, ExaminedHost, Finding
+from tsnrepro.testbeds.hosts import ports
 
 # States of a device in NetworkManager: 10 is unmanaged.
 _NM_STATE = re.compile(r"^(\d+) \(")
@@ -45,6 +46,17 @@ _REMEDIES = {
     "NetworkManager": "`nmcli device set {device} managed no`",
     "systemd-networkd": "`Unmanaged=yes` in a .network file for {device}",
 }
+
+
+def masters(host: ExaminedHost) -> Iterator[Finding]:
+    """Check that no measured card is a port of a bridge or bond, which its frames would reach."""
+    if host.is_board:
+        return
+    for device in host.devices.values():
+        master = ports.link_of(host.shell, device).get("master")
+        remedy = f"`ip link set {device} nomaster`"
+        found = f"port of {master}" if master else "of none"
+        yield host.finding(f"bridge of {device}", WARN if master else PASS, found, remedy)
 
 
 def firewall(host: ExaminedHost) -> Iterator[Finding]:

@@ -37,8 +37,8 @@ _CHECKS: tuple[Check, ...] = (
         host.our_programs,
     ),
     *(host.space, host.governor, ports.links, ports.hardware, clocks.hardware_clock),
-    *(clocks.rx_timestamping, clocks.time_services, conflicts.network_managers),
-    *(conflicts.firewall, host.port_use, ports.idle_traffic),
+    *(clocks.rx_timestamping, clocks.time_services, conflicts.network_managers, conflicts.masters),
+    *(conflicts.firewall, host.other_servers, host.port_use, ports.idle_traffic),
 )
 
 

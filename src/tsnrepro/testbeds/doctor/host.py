@@ -4,10 +4,11 @@ import platform
 import re
 from collections.abc import Iterator
 
-from tsnrepro.common.topology import LOADER
+from tsnrepro.common.topology import LISTENER, LOADER
 from tsnrepro.config import NicPairSettings
 from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN, ExaminedHost, Finding
 from tsnrepro.testbeds.hosts import programs
+from tsnrepro.tools import iperf3, sockperf
 
 _BASE_TOOLS = ("ip", "tc", "ethtool", "timeout", "sysctl")
 _STATION_TOOLS = (*_BASE_TOOLS, "ss", "iperf3")
@@ -155,6 +156,17 @@ def governor(host: ExaminedHost) -> Iterator[Finding]:
     found = " and ".join(governors) or "no frequency scaling"
     remedy = "`cpupower frequency-set --governor performance`"
     yield host.finding("processor speed", PASS if constant else WARN, found, remedy)
+
+
+def other_servers(host: ExaminedHost) -> Iterator[Finding]:
+    """Check that no other program listens where a listener's servers will."""
+    if host.role != LISTENER or host.in_nic_pair:
+        return
+    servers = ("sport", "=", f":{iperf3.PORT}", "or", "sport", "=", f":{sockperf.PORT}")
+    used = host.output("ss", "-H", "-n", "-l", "-p", "-t", "-u", *servers).split("\n")
+    found = "; ".join(" ".join(line.split()) for line in used if line)
+    remedy = "End it: it would answer the talker in place of the campaign's server"
+    yield host.finding("servers", STOP if found else PASS, found or "none", remedy)
 
 
 def port_use(host: ExaminedHost) -> Iterator[Finding]:

@@ -73,7 +73,11 @@ def links(host: ExaminedHost) -> Iterator[Finding]:
         yield _speed(host, device)
         if host.is_station:
             yield _mtu_of_station(host, device, int(link["mtu"]))
-        elif name != HOST_PORT and (max_mtu := int(link.get("max_mtu") or 0)):
+        elif name == HOST_PORT:
+            # A campaign leaves it as it is.
+            if int(link["mtu"]) < _STATION_MTU:
+                yield _mtu_of_station(host, device, int(link["mtu"]))
+        elif max_mtu := int(link.get("max_mtu") or 0):
             remedy = "Use a card with room for the R-TAG"
             verdict = PASS if max_mtu >= _MIN_MTU else STOP
             yield host.finding(f"MTU of {device}", verdict, f"up to {max_mtu} bytes", remedy)
@@ -81,18 +85,16 @@ def links(host: ExaminedHost) -> Iterator[Finding]:
 
 def _speed(host: ExaminedHost, device: str) -> Finding:
     wanted = host.testbed.settings.link_rate_mbps
-    speed = host.output("cat", f"/sys/class/net/{device}/speed").strip()
-    duplex = host.output("cat", f"/sys/class/net/{device}/duplex").strip()
-    good = speed == str(wanted) and duplex == "full"
-    found = f"{speed or 'unknown'} Mb/s, {duplex or 'unknown'} duplex"
+    found, good = ports.speed_and_duplex(host.shell, device, wanted)
+    verdict = {True: PASS, False: STOP, None: WARN}[good]
     remedy = f"`ethtool -s {device} speed {wanted} duplex full`, or set `link_rate_mbps`"
-    return host.finding(f"speed of {device}", PASS if good else WARN, found, remedy)
+    return host.finding(f"speed of {device}", verdict, found, remedy)
 
 
 def _mtu_of_station(host: ExaminedHost, device: str, mtu: int) -> Finding:
     """Check the MTU: datagrams are sized for 1500 bytes, and no switch forwards longer frames."""
     remedy = f"`ip link set {device} mtu {_STATION_MTU}`, which campaigns assume"
-    verdict = PASS if mtu == _STATION_MTU else WARN
+    verdict = PASS if mtu == _STATION_MTU else STOP if mtu < _STATION_MTU else WARN
     return host.finding(f"MTU of {device}", verdict, f"{mtu} bytes", remedy)
 
 

@@ -204,7 +204,13 @@ class HostLease:
             thread.join()
 
     def release(self) -> None:
-        """Release all hosts."""
+        """Release all hosts.
+
+        Raises
+        ------
+        TestbedError
+            A host cannot be reached. All others are released.
+        """
         self._release(list(self._shells))
 
     def _acquire(self, role: str) -> None:
@@ -223,5 +229,11 @@ class HostLease:
             raise TestbedError(f"cannot create a lease: {completed.stderr.strip()[-300:]}", role)
 
     def _release(self, roles: list[str]) -> None:
+        errors = []
         for role in roles:
-            self._shells[role].query(["sh", "-c", _RELEASE, "sh", _FOLDER, self.token])
+            try:
+                self._shells[role].query(["sh", "-c", _RELEASE, "sh", _FOLDER, self.token])
+            except TestbedError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]

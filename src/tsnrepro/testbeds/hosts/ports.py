@@ -90,14 +90,29 @@ def addresses(shell: Shell, device: str) -> list[str]:
 
 
 def login_device(shell: Shell, measured: list[str]) -> str | None:
-    """Return the device of the SSH connection: for a VLAN on a measured port, that port."""
+    """Return the device of the SSH connection: the measured port below it, if there is one."""
     # A link-local address has its device after a percent sign.
     server = shell.read(["sh", "-c", _SERVER]).strip().partition("%")[0]
-    for link in read_json(shell, ["ip", "-j", "addr", "show"]):
+    shown = read_json(shell, ["ip", "-j", "addr", "show"])
+    links = [link for link in shown if "ifname" in link]
+    for link in links:
         if server and any(each.get("local") == server for each in link.get("addr_info", [])):
-            names = [name for name in (link.get("ifname"), link.get("link")) if name]
-            return next((name for name in names if name in measured), names[0])
+            name = link["ifname"]
+            return next((port for port in measured if name in _with_uppers(links, port)), name)
     return None
+
+
+def _with_uppers(links: list[dict[str, Any]], device: str) -> set[str]:
+    """Return a device with all above it: its bridge or bond, its VLANs, and theirs."""
+    found, further = set(), {device}
+    while further:
+        found |= further
+        above = {link["ifname"] for link in links if link.get("link") in further}
+        above |= {
+            link["master"] for link in links if link["ifname"] in further and "master" in link
+        }
+        further = above - found
+    return found
 
 
 def check_login(shell: Shell, measured: list[str]) -> None:
@@ -161,6 +176,55 @@ def check_filters(shell: Shell, device: str, state: dict[str, Any]) -> None:
             shell.name,
             f"`tsnrepro restore` if a campaign left them, else `tc qdisc del dev {device} "
             "clsact` on the host",
+        )
+
+
+def check_queues(shell: Shell, device: str) -> None:
+    """Refuse a port with a configured queueing discipline, which would shape what is measured.
+
+    Raises
+    ------
+    TestbedError
+        It has one.
+    """
+    if queues := configured_qdiscs(shell, device):
+        raise TestbedError(
+            f"{device} has configured queues: {', '.join(queues)}",
+            shell.name,
+            f"`tc qdisc del dev {device} root` on the host, or use another card",
+        )
+
+
+def speed_and_duplex(shell: Shell, device: str, rate_mbps: float) -> tuple[str, bool | None]:
+    """Return a port's speed and duplex as text, and whether they are full duplex at a rate.
+
+    None is unknown: the driver does not tell, or the port is none of a card, and has no speed.
+    """
+    folder = f"/sys/class/net/{device}"
+    speed, duplex = (
+        shell.query(["cat", f"{folder}/{name}"]).stdout.strip() for name in ("speed", "duplex")
+    )
+    shown = f"{speed or 'unknown'} Mb/s, {duplex or 'unknown'} duplex"
+    if speed == f"{rate_mbps:g}" and duplex == "full":
+        return shown, True
+    of_card = shell.query(["test", "-e", f"{folder}/device"]).exit_status == 0
+    return shown, False if of_card and speed.isdigit() else None
+
+
+def check_speed(shell: Shell, device: str, rate_mbps: float) -> None:
+    """Refuse a card at another speed, or at half duplex.
+
+    Raises
+    ------
+    TestbedError
+        It runs so.
+    """
+    shown, good = speed_and_duplex(shell, device, rate_mbps)
+    if good is False:
+        raise TestbedError(
+            f"{device} runs at {shown}, and link_rate_mbps is {rate_mbps:g}",
+            shell.name,
+            f"`ethtool -s {device} speed {rate_mbps:g} duplex full` on the host",
         )
 
 

@@ -23,8 +23,11 @@ case ",$options," in *,noexec,*) ;; *) exit 0 ;; esac
 grep -q "^[^ ]* $1 " /proc/mounts && exit 0
 exec mount -t tmpfs -o mode=0755,nosuid,nodev,size=64m tsnrepro "$1"
 """
-# Also while a program is still running, which its deadline ends.
+# A killed campaign leaves programs, such as its stall meters with their deadline of a day.
 _REMOVE = """\
+for exe in /proc/[0-9]*/exe; do
+    case $(readlink "$exe") in "$1"/*) exe=${exe%/exe}; kill "${exe##*/}" ;; esac
+done 2>/dev/null
 if grep -q "^[^ ]* $1 " /proc/mounts; then umount -l "$1" || exit; fi
 rm -rf "$1"
 """
@@ -78,5 +81,5 @@ def install(shell: Shell) -> None:
 
 
 def remove(shell: Shell) -> None:
-    """Remove our programs from a host."""
+    """End our programs on a host, and remove them."""
     shell.change(["sh", "-c", _REMOVE, "sh", FOLDER])

@@ -20,10 +20,28 @@ _LINK_SECONDS = 30
 _POLL_SECONDS = 0.2
 
 
+Unreachable = dict[str, TestbedError]
+"""Why hosts cannot be reached, by role."""
+
+
 def connect(
-    settings: RackSettings | NicPairSettings, roles: tuple[str, ...], stack: ExitStack
+    settings: RackSettings | NicPairSettings,
+    roles: tuple[str, ...],
+    stack: ExitStack,
+    unreachable: Unreachable | None = None,
 ) -> dict[str, SshHost]:
     """Connect to each host, by role; ``stack`` closes the connections.
+
+    Parameters
+    ----------
+    settings
+        Settings of the testbed.
+    roles
+        Roles of the hosts.
+    stack
+        Closes the connections.
+    unreachable
+        Gets the hosts that cannot be reached, which are left out; None is to raise.
 
     Raises
     ------
@@ -36,14 +54,14 @@ def connect(
         jump = _connect(settings, JUMP, settings.jump_host, None)
         stack.callback(jump.close)
     connections: dict[str, SshHost] = {}
-    problems: dict[str, TestbedError] = {}
+    problems = {} if unreachable is None else unreachable
     for role in roles:
         try:
             connections[role] = _connect(settings, role, getattr(settings.hosts, role), jump)
             stack.callback(connections[role].close)
         except TestbedError as error:
             problems[role] = error
-    if problems:
+    if problems and unreachable is None:
         raise UnreachableError(problems)
     return connections
 
@@ -112,10 +130,18 @@ class RemoteHosts:
         Connections by role.
     sink
         Receives the commands that change hosts, for a dry run, see :class:`Shell`.
+    unreachable
+        Hosts without a connection, for a rollback of the others.
     """
 
-    def __init__(self, connections: dict[str, SshHost], sink: CommandSink | None = None) -> None:
+    def __init__(
+        self,
+        connections: dict[str, SshHost],
+        sink: CommandSink | None = None,
+        unreachable: Unreachable | None = None,
+    ) -> None:
         self.connections = connections
+        self._unreachable = unreachable or {}
         self.shells = {role: Shell(host, sink) for role, host in connections.items()}
 
     @property
@@ -155,10 +181,10 @@ class RemoteHosts:
         Raises
         ------
         TestbedError
-            A host could not be restored, or differs from its saved state. All others were
-            restored as far as possible.
+            A host could not be reached or restored, or differs from its saved state. All others
+            were restored as far as possible.
         """
-        problems: dict[str, str] = {}
+        problems = {role: str(error) for role, error in self._unreachable.items()}
 
         def restore(role: str) -> None:
             try:

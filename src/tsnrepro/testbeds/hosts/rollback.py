@@ -19,7 +19,7 @@ from tsnrepro.config import parse
 from tsnrepro.config.rack import ReachedHosts
 from tsnrepro.records.files import read_json_object
 from tsnrepro.testbeds.hosts.lease import HostLease, TestbedLock
-from tsnrepro.testbeds.hosts.remote import RemoteHosts
+from tsnrepro.testbeds.hosts.remote import RemoteHosts, Unreachable
 from tsnrepro.testbeds.hosts.shell import CommandSink
 
 Hosts = TypeVar("Hosts", bound=RemoteHosts)
@@ -204,7 +204,7 @@ def _restore(
 def roll_back(
     journal: Journal,
     model: type[Settings],
-    connect: Callable[[Settings, ExitStack, CommandSink | None], RemoteHosts],
+    connect: Callable[[Settings, ExitStack, CommandSink | None, Unreachable], RemoteHosts],
     purpose: str,
     sink: CommandSink | None = None,
 ) -> bool:
@@ -231,20 +231,24 @@ def roll_back(
     Raises
     ------
     TestbedError
-        A host cannot be reached, is leased by another, or differs from its saved state.
+        A host cannot be reached, is leased by another, or differs from its saved state. Those that
+        can be reached are restored and released.
     """
     entry = journal.read()
     if entry is None:
         return False
     settings = parse(model, entry["settings"], str(journal.path), from_record=True)
+    unreachable: Unreachable = {}
     with ExitStack() as stack:
-        hosts = connect(settings, stack, sink)
+        hosts = connect(settings, stack, sink, unreachable)
         lease = HostLease(hosts.shells, settings.lease_minutes, purpose, entry["token"])
         if sink is None:
             lease.acquire()
             stack.callback(lease.release)
-        if entry["state"] is not None:
+        if entry["state"] is not None and hosts.shells:
             hosts.restore(entry["state"])
+        elif unreachable:
+            raise next(iter(unreachable.values()))
     if sink is None:
         journal.remove()
     return True

@@ -4,12 +4,11 @@ import re
 from contextlib import ExitStack
 from typing import Any
 
-from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import CARD, INLINE_SWITCH, LISTENER, LOADER, STATIONS, TALKER
 from tsnrepro.config.nic_pair import NicPairSettings
 from tsnrepro.config.rack import RackStation
 from tsnrepro.testbeds.hosts import ports
-from tsnrepro.testbeds.hosts.remote import RemoteHosts, connect
+from tsnrepro.testbeds.hosts.remote import RemoteHosts, Unreachable, connect
 from tsnrepro.testbeds.hosts.shell import CommandSink, Shell
 from tsnrepro.testbeds.nic_pair.inline_switch import InlineSwitch
 
@@ -53,19 +52,9 @@ class CardDriver:
             It has.
         """
         ports.check_filters(self._shell, self._card, state["port"])
-        if state["queues"]:
-            raise TestbedError(
-                f"{self._card} has configured queues: {', '.join(state['queues'])}",
-                self._shell.name,
-                f"`tc qdisc del dev {self._card} root` on the host, or use another card",
-            )
-        speed = self._shell.query(["cat", f"/sys/class/net/{self._card}/speed"]).stdout.strip()
-        if state["port"]["up"] and speed.isdigit() and float(speed) != self._rate:
-            raise TestbedError(
-                f"{self._card} runs at {speed} Mb/s, and link_rate_mbps is {self._rate:g}",
-                self._shell.name,
-                f"`ethtool -s {self._card} speed {self._rate:g} duplex full` on the host",
-            )
+        ports.check_queues(self._shell, self._card)
+        if state["port"]["up"]:
+            ports.check_speed(self._shell, self._card, self._rate)
 
     def prepare(self) -> None:
         """Disable EEE: leaving low-power idle takes microseconds, and i225's gates need it off."""
@@ -104,12 +93,19 @@ class NicPairHosts(RemoteHosts):
         Closes the connections.
     sink
         Receives the commands that change hosts, for a dry run.
+    unreachable
+        Gets the hosts that cannot be reached; None is to raise.
     """
 
     def __init__(
-        self, settings: NicPairSettings, stack: ExitStack, sink: CommandSink | None = None
+        self,
+        settings: NicPairSettings,
+        stack: ExitStack,
+        sink: CommandSink | None = None,
+        unreachable: Unreachable | None = None,
     ) -> None:
-        super().__init__(connect(settings, roles_of(settings), stack), sink)
+        roles = roles_of(settings)
+        super().__init__(connect(settings, roles, stack, unreachable), sink, unreachable)
         self.settings = settings
         self._drivers: dict[str, CardDriver | InlineSwitch] = {
             role: CardDriver(
@@ -117,7 +113,7 @@ class NicPairHosts(RemoteHosts):
             )
             for role in self.program_hosts
         }
-        if settings.hosts.sw is not None:
+        if settings.hosts.sw is not None and INLINE_SWITCH in self.shells:
             self._drivers[INLINE_SWITCH] = InlineSwitch(
                 self.shells[INLINE_SWITCH], settings.hosts.sw
             )
@@ -130,7 +126,7 @@ class NicPairHosts(RemoteHosts):
     @property
     def program_hosts(self) -> list[str]:
         """The hosts that run our programs."""
-        return [role for role in roles_of(self.settings) if role != INLINE_SWITCH]
+        return [role for role in self.shells if role != INLINE_SWITCH]
 
 
 def roles_of(settings: NicPairSettings) -> tuple[str, ...]:

@@ -62,9 +62,10 @@ class LinuxSwitch:
         return {device: ports.save(self._shell, device) for device in self.devices.values()}
 
     def check(self, state: dict[str, Any]) -> None:
-        """Refuse ports that already have programs or filters attached."""
+        """Refuse ports that already have programs, filters or queues."""
         for device, port in state.items():
             ports.check_filters(self._shell, device, port)
+            ports.check_queues(self._shell, device)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the ports, which removes attached programs and rules."""

@@ -14,11 +14,17 @@ from tsnrepro.config.ptp import PtpSettings
 from tsnrepro.config.rack import EbpfSwitch, KernelSwitch, Lan966xSwitch
 from tsnrepro.native import frer, streams
 from tsnrepro.testbeds.faults import Faults
-from tsnrepro.testbeds.hosts import facts, programs
+from tsnrepro.testbeds.hosts import facts, ports, programs
 from tsnrepro.testbeds.hosts.aliases import AliasedHost
 from tsnrepro.testbeds.hosts.clock_sync import ClockSynchronizer
 from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure, check_clocks, read_clocks
-from tsnrepro.testbeds.hosts.remote import RemoteHosts, connect, in_parallel, wait_for_links
+from tsnrepro.testbeds.hosts.remote import (
+    RemoteHosts,
+    Unreachable,
+    connect,
+    in_parallel,
+    wait_for_links,
+)
 from tsnrepro.testbeds.hosts.rollback import Journal, LeasedHosts, roll_back
 from tsnrepro.testbeds.hosts.shell import CommandSink, Shell
 from tsnrepro.testbeds.protocol import HostTestbed
@@ -49,27 +55,36 @@ class RackHosts(RemoteHosts):
         Closes the connections.
     sink
         Receives the commands that change hosts, for a dry run.
+    unreachable
+        Gets the hosts that cannot be reached; None is to raise.
     """
 
     def __init__(
-        self, settings: RackSettings, stack: ExitStack, sink: CommandSink | None = None
+        self,
+        settings: RackSettings,
+        stack: ExitStack,
+        sink: CommandSink | None = None,
+        unreachable: Unreachable | None = None,
     ) -> None:
-        super().__init__(connect(settings, HOSTS, stack), sink)
+        super().__init__(connect(settings, HOSTS, stack, unreachable), sink, unreachable)
         self.settings = settings
         program, hosts = programs.frerctl(), settings.hosts
         self.switches: dict[str, SwitchDriver] = {
             name: _switch_driver(self.shells[name], getattr(hosts, name), program)
             for name in SWITCHES
+            if name in self.shells
         }
+        peers = {TALKER: hosts.listener, LISTENER: hosts.talker}
         self.stations = {
-            TALKER: StationDriver(self.shells[TALKER], hosts.talker, hosts.listener.ipv4, program),
-            LISTENER: StationDriver(
-                self.shells[LISTENER],
-                hosts.listener,
-                hosts.talker.ipv4,
+            name: StationDriver(
+                self.shells[name],
+                getattr(hosts, name),
+                peer.ipv4,
                 program,
-                stamps=LISTENER in settings.stamping,
-            ),
+                stamps=name == LISTENER and LISTENER in settings.stamping,
+            )
+            for name, peer in peers.items()
+            if name in self.shells
         }
 
     @property
@@ -80,7 +95,19 @@ class RackHosts(RemoteHosts):
     @property
     def program_hosts(self) -> list[str]:
         """The hosts that run our programs."""
-        return [*STATIONS, *(n for n, driver in self.switches.items() if driver.needs_programs)]
+        return [*self.stations, *(n for n, d in self.switches.items() if d.needs_programs)]
+
+    def check_speeds(self) -> None:
+        """Refuse ports that are up at another speed than records would have.
+
+        Raises
+        ------
+        TestbedError
+            A card runs at another speed, or at half duplex.
+        """
+        for role, driver in self.drivers.items():
+            for device in driver.devices.values():
+                ports.check_speed(self.shells[role], device, self.settings.link_rate_mbps)
 
     def configure(self, configuration: Configuration, stream: StreamFilter) -> None:
         """Set both switches and every station to one stream."""
@@ -188,6 +215,7 @@ class RackTestbed:
             self._rack.prepare()
             devices = {role: driver.devices for role, driver in self._rack.drivers.items()}
             wait_for_links(self._rack.shells, devices)
+            self._rack.check_speeds()
             self._stack = stack.pop_all()
         on_host = programs.on_host()
         for role, driver in self._rack.drivers.items():
