@@ -1,11 +1,13 @@
-"""The servers of a trial: another program on the port is no server of ours."""
+"""Another program on a server's port, or frames of another sender: the trial fails."""
 
+import json
 from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
-from tsnrepro.common.errors import CommandError
+from tsnrepro.common.errors import CommandError, ToolError
+from tsnrepro.records.accounting import Accounting
 from tsnrepro.runner.backends import hosts
 from tsnrepro.runner.backends.hosts import HostsBackend
 from tsnrepro.runner.load import IntendedLoad
@@ -13,6 +15,16 @@ from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.hosts.host import Completed
 
 STRANGER = 'LISTEN 0 4096 *:5201 *:* users:(("iperf3",pid=7,fd=3))'
+SENT = json.dumps(
+    {
+        "start": {"test_start": {"blksize": 200}},
+        "end": {
+            "sum_sent": {"seconds": 1.0, "packets": 100},
+            "sum_received": {"bytes": 20_000, "jitter_ms": 0.1},
+        },
+        "server_output_json": {"end": {"streams": [{"udp": {}}]}},
+    }
+)
 LOAD = IntendedLoad("frer", 200, 100.0, 1.0)
 
 
@@ -25,7 +37,7 @@ class Host:
 
     def run(self, argv, *, deadline_s):
         printed = STRANGER if argv[0] == "ss" and self._listening else ""
-        return self._ended(argv, 0, printed if argv[0] == "ss" else "{}")
+        return self._ended(argv, 0, printed if argv[0] == "ss" else SENT)
 
     def start(self, argv, *, deadline_s):
         self.started.append(argv)
@@ -51,7 +63,8 @@ def backend(listener):
 
 @pytest.fixture(autouse=True)
 def no_counters(monkeypatch):
-    counted = SimpleNamespace(recovery=dict)
+    around = (SimpleNamespace(apart=True), SimpleNamespace(apart=True))
+    counted = SimpleNamespace(recovery=dict, of_stream=lambda _: around)
     monkeypatch.setattr(HostsBackend, "_counted", lambda *_, **__: nullcontext(counted))
 
 
@@ -73,3 +86,14 @@ def test_a_server_that_failed_did_not_measure(monkeypatch):
     monkeypatch.setattr(hosts, "settle", lambda *_: None)
     with pytest.raises(CommandError, match="unable to start listener"):
         backend(Host(False, 1)).udp(LOAD, nullcontext())
+
+
+@pytest.mark.parametrize("gained", [0, 5])
+def test_frames_of_another_sender_fail_the_trial(monkeypatch, gained):
+    monkeypatch.setattr(hosts, "settle", lambda *_: None)
+    drops = {"talker socket": -gained}
+    found = Accounting(sent=100, copies=0, received=100, eliminated=0, drops=drops)
+    monkeypatch.setattr(hosts, "account_separate_hosts", lambda *_: found)
+    told = "5 frames more behind the location 'talker socket'.*one"
+    with pytest.raises(ToolError, match=told) if gained else nullcontext():
+        assert backend(Host(False, 0)).udp(LOAD).sent == 100
