@@ -52,4 +52,4 @@ def test_the_archive_is_verified_and_one_byte_refused(repository):
     archive.write_bytes(data)
     done = verify(repository, archive)
     assert done.returncode == 1
-    assert "Fetch the archive again" in done.stderr
+    assert "Download the archive again" in done.stderr
