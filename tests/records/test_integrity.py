@@ -80,6 +80,15 @@ def test_a_change_of_equal_size_and_time_is_found_by_verify_only(run):
         verify(run.folder)
 
 
+def test_a_result_of_equal_size_and_time_is_found_at_each_start(run):
+    path = run.folder / "tables" / "summary.csv"
+    times = path.stat()
+    alter(path)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    (found,) = messages(changed_files(run.folder))
+    assert "not what the analysis wrote" in found
+
+
 def test_a_copy_with_new_times_is_still_the_record(run):
     for path in [*run.store.folder.rglob("*"), *run.folder.rglob("*.csv")]:
         os.utime(path)

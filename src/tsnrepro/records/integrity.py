@@ -2,9 +2,9 @@
 
 An analysis verifies every trial that it reads. Afterwards its run is sealed: the seal lists sizes
 and times of the record's files, and checksums of what the analysis wrote. Each start of the
-workflow compares sizes and times, and checksums where these differ; ``tsnrepro verify`` reads every
-byte. Other generated files, such as a paper's values, are in lists of checksums in their folders
-(``.sha256``, in the format of ``sha256sum``).
+workflow compares the record's sizes and times, checksums where these differ, and those of what the
+analysis wrote; ``tsnrepro verify`` reads every byte. Other generated files, such as a paper's
+values, are in lists of checksums in their folders (``.sha256``, in the format of ``sha256sum``).
 """
 
 import json
@@ -194,7 +194,7 @@ def raise_first(problems: list[RecordError]) -> None:
 
 
 def changed_files(folder: Path) -> Iterator[RecordError]:
-    """Yield the problems of a run, reading only files whose size or time has changed.
+    """Yield the problems of a run, reading its outputs, and trials whose size or time has changed.
 
     A run that was not analysed since it was last measured is left to its analysis.
     """
@@ -210,9 +210,8 @@ def changed_files(folder: Path) -> Iterator[RecordError]:
         trial = store.folder / entry["trial"]
         if not trial.is_dir() or _stamps(trial) != seal["record"].get(entry["trial"]):
             yield from _trial_problems(store, entry, folder)
-    for name, (stamp, expected) in seal["made"].items():
-        if not (folder / name).is_file() or _stamp(folder / name) != stamp:
-            yield from _output_problems(folder, name, expected)
+    for name, (_, expected) in seal["made"].items():
+        yield from _output_problems(folder, name, expected)
 
 
 def verify_run(folder: Path, root: Path | None = None) -> Iterator[RecordError]:
