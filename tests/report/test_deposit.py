@@ -108,6 +108,7 @@ def test_all_files_for_a_reproduction_are_in_it(folder):
             "notebooks/analyse/tcp.ipynb",
         ),
         *("config/testbeds/model.yaml", "data/published/claims.yaml", "LICENSE", "scripts/setup"),
+        "profiles/default/config.yaml",
         *(VALUES, "results/model/short/tcp/tables/tcp.parquet", "results/model/short/tcp/run.json"),
     ):
         assert (folder / name).is_file(), name

@@ -40,7 +40,7 @@ _SOURCES = (
     "workflow",
 )
 _CACHE = "__pycache__"
-# Logs with paths of this machine.
+# Logs beside results, with paths of this machine.
 _LOGS = {".blg", ".fdb_latexmk", ".fls", ".log"}
 _RAW = "data/raw"
 
@@ -140,15 +140,14 @@ def _uncommitted() -> list[str]:
 
 
 def _sources() -> dict[str, bytes | Path]:
-    """Return the files of the repository that git does not ignore, by path."""
+    """Return the files of the repository that git does not ignore, by path.
+
+    A link, such as a manuscript's latexmkrc, becomes a copy of what it leads to.
+    """
     listed = _git("ls-files", "--cached", "--others", "--exclude-standard")
-    if not listed:
-        return {
-            place: file for name in _SOURCES for place, file in _below(root() / name, name).items()
-        }
     kept = (name for name in listed if not any(part.startswith(".") for part in name.split("/")))
-    # A link to a file of the repository, such as a manuscript's latexmkrc, becomes a copy.
-    return {name: root() / name for name in kept if (root() / name).is_file()}
+    names = list(kept) or _SOURCES
+    return {place: file for name in names for place, file in _below(root() / name, name).items()}
 
 
 def _refuse_unsound(runs: Iterable[Path], generated: Iterable[Path]) -> None:
@@ -190,7 +189,8 @@ def _files(recorded: Iterable[_Recorded], results: Iterable[Path]) -> dict[str, 
         for path in (item.store.root / item.store.testbed).glob("*.json"):
             files[f"{testbed}/{path.name}"] = path
     for folder in results:
-        files |= _below(folder, _place(folder))
+        made = _below(folder, _place(folder))
+        files |= {place: made[place] for place in made if Path(place).suffix not in _LOGS}
     return files
 
 
@@ -204,14 +204,14 @@ def _place(folder: Path) -> str:
 
 
 def _below(path: Path, place: str) -> dict[str, bytes | Path]:
-    """Return a file, or the files of a folder, by path, without hidden files, caches and logs."""
+    """Return a file, or the files of a folder, by path; hidden files and caches are excluded."""
     if path.is_file():
         return {place: path}
     found = {}
     for file in sorted(path.rglob("*")):
         parts = file.relative_to(path).parts
         hidden = any(part.startswith(".") or part == _CACHE for part in parts)
-        if file.is_file() and not hidden and file.suffix not in _LOGS:
+        if file.is_file() and not hidden:
             found["/".join((place, *parts))] = file
     return found
 
