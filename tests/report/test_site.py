@@ -110,9 +110,18 @@ def test_pages_have_no_external_resources(results, page):
         assert "unsafe-eval" not in text, path
 
 
+def test_a_later_campaign_leaves_the_papers_of_a_report(results, page):
+    """It writes its own into the same folders."""
+    (results / "paper" / "frer-udp.pdf").write_text("of a later campaign")
+    assert (results / "report" / "papers" / "paper" / "frer-udp.pdf").read_text() == "x"
+    report(results, papers=[results / "paper"])
+    kept = results / "report" / "papers" / "paper" / "frer-udp.pdf"
+    assert kept.read_text() == "of a later campaign"
+
+
 def test_every_link_has_a_target(results, page):
     links = re.findall(r'href="([^"]*)"', page)
-    assert "../paper/frer-udp.pdf" in links
+    assert "papers/paper/frer-udp.pdf" in links
     assert "../tcp/measure.ipynb" in links
     for path in pages(results):
         text = path.read_text(encoding="utf-8")

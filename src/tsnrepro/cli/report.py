@@ -53,7 +53,8 @@ def _report(arguments: argparse.Namespace) -> None:
 
     output = arguments.output
     write_report(output, arguments.runs, arguments.papers, arguments.reason)
-    pages = (path for path in output.rglob("*") if path.suffix in (".html", ".css", ".js"))
+    kinds = (".html", ".css", ".js", ".pdf", ".json")
+    pages = (path for path in output.rglob("*") if path.suffix in kinds)
     write_sums(output / "report.sha256", (path for path in pages if path.name != "ledger.html"))
 
 

@@ -43,7 +43,8 @@ _POLICY = (
     "img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
 _MAX_ROWS = 400
-_PAPER = ("*.pdf", "*.html")
+_PAPERS = "papers"
+_PAPER, _PAPER_RECORD = ("*.pdf", "*.html"), "provenance.json"
 
 
 def write_report(
@@ -59,7 +60,7 @@ def write_report(
     runs
         Folders of analysed runs, one per experiment, of one or several testbeds.
     papers
-        Folders of built papers.
+        Folders of built papers. The site has copies: a paper's folder is that of its last campaign.
     reason
         One line on what was measured where and why; may be empty.
 
@@ -72,6 +73,7 @@ def write_report(
     """
     site = _Site(Path(output), [AnalysedRun.load(Path(folder)) for folder in runs], papers)
     site.output.mkdir(parents=True, exist_ok=True)
+    site.copy_papers()
     for run in site.runs:
         site.write_experiment(run)
     site.write(_PUBLISHED, _PUBLISHED, "Published against measured", **site.published())
@@ -111,6 +113,16 @@ class _Site:
         self.compared = list(compared(self.values, self.addresses))
         self.titles = {run.experiment.name: run.experiment.title for run in runs}
         self._environment = environment("tsnrepro.report")
+
+    def copy_papers(self) -> None:
+        """Copy the papers with their provenance into the site, whose links lead there."""
+        shutil.rmtree(self.output / _PAPERS, ignore_errors=True)
+        copies = [self.output / _PAPERS / paper.name for paper in self.papers]
+        for paper, copy in zip(self.papers, copies, strict=True):
+            copy.mkdir(parents=True)
+            for path in (path for kind in (*_PAPER, _PAPER_RECORD) for path in paper.glob(kind)):
+                shutil.copyfile(path, copy / path.name)
+        self.papers = copies
 
     def write(self, template: str, page: str, title: str, **content: Any) -> None:
         """Write one page at its path in the site."""
@@ -290,7 +302,7 @@ def _links(
     folders = [run.folder for run in runs]
     groups: dict[str, list[Path]] = {
         "Papers": [path for paper in papers for kind in _PAPER for path in paper.glob(kind)],
-        "Provenance": [paper / "provenance.json" for paper in papers],
+        "Provenance": [paper / _PAPER_RECORD for paper in papers],
         "Executed notebooks": [path for folder in folders for path in folder.glob("*.ipynb")],
         "Values": [folder / VALUES_FILE for folder in folders],
         "Tables": [path for folder in folders for path in (folder / "tables").glob("*.*")],
