@@ -74,20 +74,21 @@ def test_links_that_stay_down_are_named_all(clock):
     assert clock.now == pytest.approx(30, abs=1)
 
 
-def test_a_rack_waits_after_it_is_set_up_and_before_it_measures(monkeypatch):
+def test_a_rack_waits_after_it_is_set_up_and_reads_speeds_before_it_measures(monkeypatch):
     done = []
     driver = SimpleNamespace(devices={"eth0": "enp2s0"})
     rack = SimpleNamespace(
         **{"drivers": {"talker": driver}, "shells": {"talker": None}},
         **{"connections": {"talker": SimpleNamespace(name="talker")}},
         prepare=lambda: done.append("prepared"),
+        check_speeds=lambda: done.append("speeds"),
     )
     monkeypatch.setattr(testbed, "LeasedHosts", lambda *_, **__: nullcontext(rack))
     monkeypatch.setattr(testbed, "wait_for_links", lambda *asked: done.append(asked[1]))
     settings = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
     with RackTestbed(settings, "a-rack"):
         done.append("measures")
-    assert done == ["prepared", {"talker": {"eth0": "enp2s0"}}, "measures"]
+    assert done == ["prepared", {"talker": {"eth0": "enp2s0"}}, "speeds", "measures"]
 
 
 # --- a kernel without IPv6 --------------------------------------------------------------------
