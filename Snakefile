@@ -40,6 +40,8 @@ AGAINST = config.get("against", "")
 PAPERS = [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers]
 REPORT = f"{PLAN.report}/index.html"
 LEDGER = f"{PLAN.report}/ledger.html"
+SUMS = [f"{PLAN.report}/{name}.sha256" for name in ("ledger", "report")]
+SUMS += [f"{paper.folder}/inputs.sha256" for paper in PLAN.papers]
 
 
 wildcard_constraints:
@@ -94,8 +96,11 @@ onsuccess:
 rule all:
     default_target: True
     input:
-        # Else nothing would be done where a run is missing whose results are printed.
+        # Else nothing would be done where a run, or a list of checksums, is missing whose files are
+        # printed.
         files_of(RUNS, "seal.json"),
+        SUMS,
+        [results_of_study(paper.study) for paper in PLAN.papers],
         PAPERS,
         REPORT,
         LEDGER,

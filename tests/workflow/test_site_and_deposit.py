@@ -1,5 +1,6 @@
 """``snakemake site`` and ``snakemake deposit`` on a short campaign of the model, then verified."""
 
+import shutil
 import subprocess
 import sys
 
@@ -53,3 +54,23 @@ def test_the_archive_is_verified_and_one_byte_refused(repository):
     done = verify(repository, archive)
     assert done.returncode == 1
     assert "Download the archive again" in done.stderr
+
+
+def test_an_edited_page_is_refused_and_the_remedy_makes_it_again(repository):
+    page = repository / "results" / "reports" / NAME / "ledger.html"
+    page.write_text("edited", encoding="utf-8")
+    done = snakemake(repository, "--dry-run", campaign="short", testbed="model")
+    assert done.returncode != 0
+    assert "the file is not what the workflow wrote" in done.stdout
+    page.with_name("ledger.sha256").unlink()
+    done = snakemake(repository, campaign="short", testbed="model")
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert page.read_text(encoding="utf-8") != "edited"
+
+
+def test_a_run_that_was_deleted_is_measured_again(repository):
+    for folder in ("results", "data/raw"):
+        shutil.rmtree(repository / folder / "model" / "short" / "tcp")
+    done = snakemake(repository, "--dry-run", campaign="short", testbed="model")
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert "rule measure:" in done.stdout

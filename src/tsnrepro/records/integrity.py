@@ -118,6 +118,7 @@ def changed_outputs(folder: Path, *, missing: bool = True) -> Iterator[RecordErr
         Whether a listed file that is missing is a problem; a workflow makes it again.
     """
     for sums in sorted(folder.rglob(f"*{SUMS_SUFFIX}")):
+        remedy = f"Remove {sums}: all that it lists is made again"
         for line in sums.read_text(encoding="utf-8", errors="replace").splitlines():
             expected, _, name = line.partition("  ")
             path = sums.parent / name
@@ -125,13 +126,9 @@ def changed_outputs(folder: Path, *, missing: bool = True) -> Iterator[RecordErr
                 yield RecordError("the list of checksums was altered", str(sums), "Remove it")
             elif not path.is_file():
                 if missing:
-                    yield RecordError("a generated file is missing", str(path), f"Remove {sums}")
+                    yield RecordError("a generated file is missing", str(path), remedy)
             elif sha256_of(path) != expected:
-                yield RecordError(
-                    "the file is not what the workflow wrote",
-                    str(path),
-                    f"Remove it and {sums}: they are made again",
-                )
+                yield RecordError("the file is not what the workflow wrote", str(path), remedy)
 
 
 def check_seals(folders: Iterable[str], generated: Iterable[str] = ()) -> None:

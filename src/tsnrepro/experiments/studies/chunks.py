@@ -39,7 +39,8 @@ def results_of_study(name: str | None) -> list[str]:
     """
     if name is None:
         return []
-    parts = ["values.json", "figures"] if name.startswith("threshold") else ["study.parquet"]
+    analysed = ["values.json", "figures", "study.sha256"]
+    parts = analysed if name.startswith("threshold") else ["study.parquet"]
     return [f"results/studies/{name}/{part}" for part in parts]
 
 
