@@ -36,15 +36,19 @@ class Shell:
     ],
 )
 def test_a_clock_that_is_off_is_found_as_closely_as_it_can_be_read(ahead_s, whole, verdict):
-    finding = partial(ExaminedHost.finding, SimpleNamespace(role="sw1"))
-    host = SimpleNamespace(shell=Shell(ahead_s, whole), finding=finding)
-    (finding,) = system_clock(host)
+    finding = clock_finding(Shell(ahead_s, whole))
     assert finding.verdict == verdict
     assert "±" in finding.found
 
 
+def clock_finding(shell):
+    finding = partial(ExaminedHost.finding, SimpleNamespace(role="sw1"))
+    (found,) = system_clock(SimpleNamespace(shell=shell, finding=finding))
+    return found
+
+
 def test_a_clock_that_is_hours_off_is_so_in_hours():
-    assert system_clock("sw1", Shell(-3 * 3600.0, False)).found.startswith("3 h 0 min from this")
+    assert clock_finding(Shell(-3 * 3600.0, False)).found.startswith("3 h 0 min from this")
 
 
 # --- the cards' clocks ------------------------------------------------------------------------

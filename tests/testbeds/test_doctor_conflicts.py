@@ -52,7 +52,7 @@ def test_both_are_told_and_of_a_board_neither():
     [({}, PASS, "of none"), ({"master": "br0"}, WARN, "port of br0")],
 )
 def test_a_measured_card_in_a_bridge_is_named(link, verdict, shown):
-    prints = {"ip -j -d link show": json.dumps([{"ifname": CARD} | link])}
+    prints = {f"ip -j -d link show dev {CARD}": json.dumps([{"ifname": CARD} | link])}
     host = examined(RACK, "talker", {"eth0": CARD}, prints)
     finding = found(conflicts.masters, host)[f"bridge of {CARD}"]
     assert (finding.verdict, finding.found) == (verdict, shown)

@@ -283,7 +283,7 @@ def test_a_campaign_refuses_a_card_at_another_speed(rack, speed, duplex):
 
 def test_a_port_of_the_network_has_room_for_a_stations_frames(rack):
     links = [{"ifname": CARD, "flags": ["UP"], "mtu": 1280, "max_mtu": 9216}]
-    prints = {"ip -j -d link show": json.dumps(links)}
+    prints = {f"ip -j -d link show dev {CARD}": json.dumps(links)}
     finding = found(checks.links, examined(rack, "sw1", {"p0": CARD}, prints))[f"MTU of {CARD}"]
     assert finding.verdict == STOP
 
