@@ -147,9 +147,10 @@ def _check_structure(events: Iterator[yaml.Event], where: str) -> None:
             key_next.pop()
         if not isinstance(event, yaml.NodeEvent):
             continue
-        if getattr(event, "tag", None) not in (None, "!", "tag:yaml.org,2002:str"):
+        tag = getattr(event, "tag", None)
+        if tag not in (None, "!", "tag:yaml.org,2002:str"):
             # Sets, bytes and dates are no configuration, and PyYAML fails at damaged ones.
-            tag = event.tag.replace("tag:yaml.org,2002:", "!!")[:80]
+            tag = tag.replace("tag:yaml.org,2002:", "!!")[:80]
             raise ConfigurationError(f"tag '{tag}' in line {line}", where, "Remove the tag")
         if keys and (known := keys[-1]) is not None:
             value = _scalar(event, named)

@@ -151,7 +151,7 @@ def grouped_by_testbed(planned: Iterable[Planned]) -> list[Planned]:
     what one bring-up does to its trials is then scatter, and no difference of paths.
     """
 
-    def place(item: Planned) -> tuple[bool, str, int, str]:
+    def place(item: Planned) -> tuple[bool, bytes, int, bytes]:
         others = {name: value for name, value in item.testbed.items() if name != "paths"}
         block = item.trial.repetition if "paths" in item.testbed else 0
         return bool(item.testbed), canonical_json(others), block, canonical_json(item.testbed)

@@ -217,7 +217,8 @@ def _udp_of_server(document: dict[str, Any], arrived: dict[str, Any]) -> Known:
     if arrived.get("bytes") and payload:
         counted.received = arrived["bytes"] // payload
     if payload and counted.counted:
-        received = counted.counted - counted.lost if counted.received is None else counted.received
+        received = counted.received
+        received = arrived["packets"] - arrived["lost_packets"] if received is None else received
         counted.receive_seconds = seconds
         counted.delivered_mbps = received * payload * 8 / seconds / 1e6
     parts = [interval["sum"] for interval in document.get("intervals", [])]
