@@ -22,7 +22,7 @@ def results(short_repository):
 
 @pytest.fixture
 def short(results):
-    return tsnrepro.load("short", results)
+    return tsnrepro.load("model/short", results)
 
 
 def test_a_campaign_is_loaded_by_name(short, results):
@@ -36,8 +36,23 @@ def test_measured_runs_take_precedence_over_simulated_ones(short, results, tmp_p
     shutil.copytree(results, tmp_path / "results")
     shutil.copytree(results / "model", tmp_path / "results" / "emulated")
     shutil.rmtree(tmp_path / "results" / "emulated" / "short" / "tcp")
-    both = tsnrepro.load("short", tmp_path / "results")
+    taken = "latency, loss from emulated/short; tcp, simulated, from model/short"
+    with pytest.warns(explore.TestbedsWarning, match=taken):
+        both = tsnrepro.load("short", tmp_path / "results")
     assert both.testbeds == {"latency": "emulated", "loss": "emulated", "tcp": "model"}
+
+
+def test_a_name_without_testbed_says_what_is_simulated(results):
+    """While a testbed measures the campaign, only the model has results of it."""
+    with pytest.warns(explore.TestbedsWarning, match="latency, loss, tcp, simulated, from model"):
+        tsnrepro.load("short", results)
+
+
+def test_a_name_that_leaves_nothing_open_does_not_warn(results, tmp_path, recwarn):
+    tsnrepro.load("model/short", results)
+    shutil.copytree(results / "model", tmp_path / "results" / "emulated")
+    tsnrepro.load("short", tmp_path / "results")
+    assert not [each for each in recwarn if each.category is explore.TestbedsWarning]
 
 
 def test_trials_samples_and_values(short):
@@ -84,6 +99,37 @@ def test_two_campaigns_side_by_side(short):
     assert (table["difference"] == 0).all()
     assert not table["apart"].any()
     assert np.allclose(table["ratio"].dropna(), 1)
+
+
+class _Values:
+    """A campaign of one result."""
+
+    def __init__(self, value, low, high, method):
+        row = {"value": value, "low": low, "high": high, "unit": "Mb/s", "method": method}
+        self.values = pd.DataFrame([row], index=pd.Index(["tcp.goodput.frer.mbps"], name="key"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        ((10, 9, 11, "Student's t"), (20, 19, 21, "Student's t"), True),
+        ((10, 9, 11, "Student's t"), (20, None, None, "no interval: one run"), None),
+        ((10, 9, 11, "range of 3 runs"), (20, 19, 21, "Student's t"), None),
+        ((10, 9, 11, "range of 3 runs"), (20, 19, 21, "range of 5 runs"), None),
+        ((10, 9, 11, "Student's t"), (20, 10, 21, "Student's t"), False),
+        ((10, None, 11, "bound"), (20, 19, None, "bound"), True),
+    ],
+)
+def test_ranges_are_not_apart(one, other, apart):
+    """Nothing is concluded from the range of a few runs, see docs/numbers.md."""
+    table = tsnrepro.compare(_Values(*one), _Values(*other))
+    (found,) = table["apart"]
+    assert found is pd.NA if apart is None else found == apart
+    figure = explore_figures.compared(table)
+    lines, points = figure.axes[0].collections
+    assert (lines.get_linestyle()[0][1] is not None) == (apart is None)
+    red = (*explore_figures.sns.color_palette("colorblind")[3], 1)
+    assert (tuple(points.get_facecolor()[0]) == red) == (apart is True)
 
 
 def test_a_simulation_has_one_row_per_combination():

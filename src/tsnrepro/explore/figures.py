@@ -274,6 +274,8 @@ def _arrivals(panel: Axes, arrivals: pd.DataFrame) -> None:
 def compared(table: pd.DataFrame, of: str = "") -> Figure:
     """Draw the common results of two campaigns, as ratios of the second to the first.
 
+    Limits that are no interval are dashed, and their values grey.
+
     Parameters
     ----------
     table
@@ -290,15 +292,20 @@ def compared(table: pd.DataFrame, of: str = "") -> Figure:
         return figure
     y = np.arange(len(chosen))
     red, grey = sns.color_palette("colorblind")[3], GREY
-    colours = [red if apart else grey for apart in chosen["apart"]]
+    colours = [red if apart else grey for apart in chosen["apart"].fillna(False)]
+    dashes = ["--" if unknown else "-" for unknown in chosen["apart"].isna()]
     first = chosen["value_one"].to_numpy(float)
     limits = chosen[["low_other", "high_other"]].to_numpy(float) / first[:, None]
-    panel.hlines(y, limits.min(axis=1), limits.max(axis=1), colors=colours, linewidth=1)
+    ends = limits.min(axis=1), limits.max(axis=1)
+    panel.hlines(y, *ends, colors=colours, linewidth=1, linestyles=dashes)
     panel.scatter(chosen["ratio"], y, c=colours, s=14, zorder=3)
     panel.axvline(1, color=GREY, linewidth=0.6)
     panel.set_yticks(y, chosen.index)
     panel.invert_yaxis()
-    panel.set(xscale="log", xlabel="second / first; red: their intervals do not overlap")
+    panel.set(
+        xscale="log",
+        xlabel="second / first; red: their intervals do not overlap; dashed: no interval",
+    )
     return figure
 
 

@@ -3,6 +3,7 @@
 Column names have units. Data are read and verified by their checksums on access.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import product
@@ -18,7 +19,7 @@ from tsnrepro.common.repository import root
 from tsnrepro.explore.show import RawTrial
 from tsnrepro.records.store import open_run, read_listed_trial
 from tsnrepro.records.tables import load_trials
-from tsnrepro.records.values import VALUES_FILE, load_file
+from tsnrepro.records.values import VALUES_FILE, decides, load_file
 from tsnrepro.stats.long_series import Series
 
 # The testbed with the lowest priority among those that measured an experiment.
@@ -28,6 +29,12 @@ _NUMBERS = ["value", "low", "high"]
 # A table with this number of rows takes one or two gigabytes.
 _MAX_ROWS = 20_000_000
 """The column of single latencies of an experiment."""
+
+
+class TestbedsWarning(UserWarning):
+    """The testbeds that a campaign's results are taken from, where its name leaves them open."""
+
+    __test__ = False  # pytest collects classes by this name otherwise
 
 
 class Measured:
@@ -189,6 +196,12 @@ def load(name: str, results: Path | None = None) -> Measured:
     results
         The folder of results; by default that of the repository.
 
+    Warns
+    -----
+    TestbedsWarning
+        The name has no testbed, and experiments are of the model or of several testbeds: which
+        experiment is of which, and what another testbed has of them.
+
     Raises
     ------
     RecordError
@@ -206,7 +219,23 @@ def load(name: str, results: Path | None = None) -> Measured:
             str(folder),
             f"There are: {known}" if known else "Measure first: snakemake --cores 4",
         )
-    return Measured(found)
+    measured = Measured(found)
+    if not testbed and (notice := _testbeds_taken(folder, campaign, measured.testbeds)):
+        warnings.warn(notice, TestbedsWarning, stacklevel=2)
+    return measured
+
+
+def _testbeds_taken(results: Path, campaign: str, taken: dict[str, str]) -> str:
+    """Return which experiment is of which testbed; empty if all are of the only one measured."""
+    there = [name.split("/")[0] for name in campaigns(results) if name.endswith(f"/{campaign}")]
+    if there == [*{*taken.values()}] and there != [_LAST]:
+        return ""
+    parts = []
+    for testbed in there:
+        chosen = [name for name, of in taken.items() if of == testbed]
+        how = ", simulated," if testbed == _LAST else ""
+        parts.append(f"{', '.join(chosen) or 'nothing'}{how} from {testbed}/{campaign}")
+    return f"'{campaign}': {'; '.join(parts)}. A name with its testbed takes one testbed only"
 
 
 def campaigns(results: Path | None = None) -> list[str]:
@@ -247,7 +276,8 @@ def compare(one: Measured | str, other: Measured | str) -> pd.DataFrame:
     """Return the results of two campaigns by key, with the change from the first.
 
     Columns: value, low and high of each, unit, ``difference`` and ``ratio`` of the values, and
-    ``apart``: whether both have limits that do not overlap. That is not a test: values with
+    ``apart``: whether their intervals do not overlap. It is missing where one of them has no
+    interval, as the range of two to five runs is none. That is not a test: values with
     overlapping intervals may differ.
     """
     left, right = (load(side) if isinstance(side, str) else side for side in (one, other))
@@ -259,10 +289,16 @@ def compare(one: Measured | str, other: Measured | str) -> pd.DataFrame:
     table = table[numbers[["value_one", "value_other"]].notna().all(axis=1)].copy()
     table["difference"] = table["value_other"] - table["value_one"]
     table["ratio"] = table["value_other"] / table["value_one"].replace(0, np.nan)
-    table["apart"] = (table["low_other"] > table["high_one"]) | (
-        table["high_other"] < table["low_one"]
-    )
+    below, above = table["high_other"] < table["low_one"], table["low_other"] > table["high_one"]
+    known = _has_interval(left.values, table.index) & _has_interval(right.values, table.index)
+    table["apart"] = (below | above).astype("boolean").where(known)
     return table
+
+
+def _has_interval(values: pd.DataFrame, keys: pd.Index) -> pd.Series:
+    """Return which results have limits that a conclusion may rest on."""
+    chosen = values.loc[keys]
+    return chosen["method"].map(decides) & chosen[["low", "high"]].notna().any(axis=1)
 
 
 def simulate(*, duration_s: float = 0.5, seed: int = 0, **parameters: Any) -> pd.DataFrame:

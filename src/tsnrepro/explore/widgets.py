@@ -264,7 +264,8 @@ def comparison(one: str = "", other: str = "") -> widgets.Widget:
     def act(left: str, right: str, of: str) -> list[Any]:
         table = compare(_loaded(left), _loaded(right))
         chosen = table[table.index.str.startswith("" if of == "all" else f"{of}.")]
-        return [figures.compared(chosen), chosen]
+        words = chosen["apart"].map({True: "yes", False: "no"}).fillna("unknown: no interval")
+        return [figures.compared(chosen), chosen.assign(apart=words)]
 
     return widgets.VBox([left, right, of, _following(act, left=left, right=right, of=of)])
 
