@@ -1,5 +1,7 @@
 """Loading, comparing and simulating, and the examples of the documentation."""
 
+import doctest
+import json
 import re
 import shutil
 
@@ -13,6 +15,10 @@ from tsnrepro.common.repository import root
 from tsnrepro.explore import figures as explore_figures
 from tsnrepro.explore import load as explore
 from tsnrepro.explore import widgets as explore_widgets
+from tsnrepro.explore.show import RawTrial
+from tsnrepro.native.streams.log import LISTENER_DTYPE, compress
+from tsnrepro.published.tables import UnknownNameError
+from tsnrepro.records.store import RawStore, Trial
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +151,121 @@ def test_a_simulation_has_one_row_per_combination():
         tsnrepro.simulate(rate_mbps=100, recieve_buffer_bytes=1)
     with pytest.raises(ConfigurationError, match="no load to simulate"):
         tsnrepro.simulate()
+
+
+@pytest.fixture
+def quick(results, tmp_path, monkeypatch):
+    """A repository in which the examples run: campaign ``quick`` of the model, with a figure."""
+    shutil.copytree(results / "model" / "short", tmp_path / "results" / "model" / "quick")
+    (tmp_path / "data").symlink_to(results.parent / "data")
+    figures = tmp_path / "results/model/quick/tcp/figures"
+    figures.mkdir(exist_ok=True)
+    for suffix in ("png", "pdf"):
+        (figures / f"goodput.{suffix}").write_bytes(b"drawn")
+    monkeypatch.setattr(explore, "root", lambda: tmp_path)
+    return tsnrepro.load("model/quick")
+
+
+_DOCUMENTED = [
+    *(tsnrepro.campaigns, tsnrepro.load, tsnrepro.compare, tsnrepro.simulate),
+    *(explore.Measured, RawTrial),
+]
+
+
+@pytest.mark.parametrize("of", _DOCUMENTED, ids=lambda of: of.__name__)
+def test_the_examples_of_a_docstring_run(of, quick):
+    examples = doctest.DocTestFinder().find(of, of.__name__, globs={"tsnrepro": tsnrepro})
+    assert sum(len(each.examples) for each in examples)
+    for each in examples:
+        said = []
+        doctest.DocTestRunner(verbose=False).run(each, out=said.append)
+        assert not said, "".join(said)
+
+
+def test_campaigns_have_trials_and_times(quick):
+    (row,) = tsnrepro.campaigns().to_dict("records")
+    assert (row["testbed"], row["campaign"]) == ("model", "quick")
+    assert row["trials"] == sum(len(quick.trials(name)) for name in quick.experiments)
+    assert row["first"] == min(
+        pd.to_datetime(quick.trials(n)["started"], utc=True).min() for n in quick.experiments
+    )
+    assert row["first"] <= row["last"]
+
+
+def test_without_results_there_are_no_campaigns(tmp_path):
+    assert tsnrepro.campaigns(tmp_path).empty
+
+
+def test_repeated_trials_have_a_reason(quick):
+    """Of an attempt that failed the manifest has its name and why."""
+    path = quick._runs["tcp"] / "run.json"
+    run = json.loads(path.read_text(encoding="utf-8"))
+    counts = run["trials"][0]["trial"]
+    failed = counts.removesuffix("1") + "2"
+    run["failed_attempts"] = [{"trial": failed, "reason": "the machine stalled for 99 ms"}]
+    path.write_text(json.dumps(run), encoding="utf-8")
+    assert quick.repeated.to_dict("records") == [
+        {
+            "experiment": "tcp",
+            "trial": failed,
+            "counts": counts,
+            "reason": "the machine stalled for 99 ms",
+        }
+    ]
+
+
+def test_limits_are_printed_with_their_kind(quick):
+    found = quick.limits("tcp.goodput.frer.mbps").iloc[0]
+    assert re.fullmatch(r"[\d.]+ \([\d.]+ … [\d.]+\) Mb/s", found["printed"])
+    assert found["kind"] == "range"
+    kinds = quick.limits().join(quick.values, lsuffix="_printed")
+    bare = kinds[kinds["low"].isna() & kinds["high"].isna()]
+    assert {*bare["kind"]} == {"no interval"}
+    with pytest.raises(
+        RecordError, match=r"no result 'tcp\.goodput\.fre'.*Near: .*tcp\.goodput\.frer"
+    ):
+        quick.limits("tcp.goodput.fre")
+
+
+def test_figures_are_found_by_experiment(quick):
+    assert quick.figure("tcp/goodput.pdf").suffix == ".pdf"
+    with pytest.raises(
+        RecordError, match=r"no figure 'loss/loss-against-load'.*There are: tcp/goodput$"
+    ):
+        quick.figure("loss/loss-against-load")
+
+
+def test_published_tables_have_headings_and_units(quick):
+    tables = quick.published("frer-udp")
+    latency = tables["table-4-4"]
+    assert latency.attrs["units"]["frer_latency_us"] == "us"
+    assert {*latency.attrs["headings"]} == {*latency.columns}
+    assert "unit" in tables["text-values"]
+    assert "value" not in tables["text-values"].attrs["units"]
+    with pytest.raises(UnknownNameError, match=r"no document .frer-..*frer-udp"):
+        quick.published("frer-")
+
+
+def test_arrivals_of_a_trial_are_a_table(tmp_path):
+    trial = Trial("soak", "one", {}, 1)
+    records = np.zeros(3, LISTENER_DTYPE)
+    records["sequence"], records["received_ns"] = [0, 2, 1], [10, 20, 30]
+    store = RawStore(tmp_path, "model", "quick", "soak")
+    folder = store.put(trial, 1, {"status": "measured"}, {"arrivals.parquet": compress(records)})
+    raw = RawTrial(store, store.read(folder))
+    assert raw.tables == ["arrivals"]
+    assert raw.table("arrivals")[["sequence", "received_ns"]].values.tolist() == [
+        [0, 10],
+        [2, 20],
+        [1, 30],
+    ]
+    with pytest.raises(RecordError, match=r"no table 'latencies'.*There are: arrivals"):
+        raw.table("latencies")
+
+
+def test_latencies_of_a_trial_are_those_of_its_series(quick):
+    for name, series in quick.series("latency").items():
+        assert (quick.raw(name).table("latencies")["half_round_trip_us"] == series).all()
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.ko.md", "docs/record.md", "docs/use.md"])

@@ -1,6 +1,5 @@
 """Interactive figures of the tables of ``tsnrepro.load``, as wide as a notebook."""
 
-import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -236,7 +235,7 @@ def over_time(trial: RawTrial) -> Figure:
     """Draw the recorded single datagrams of a trial over time."""
     figure, (panel,) = _panels(1, 2.4)
     if ARRIVALS in trial.outputs:
-        _arrivals(panel, pd.read_parquet(io.BytesIO(trial.output(ARRIVALS))))
+        _arrivals(panel, trial.table("arrivals"))
     elif {HALF_ROUND_TRIPS, SOCKPERF_LOG} & {*trial.outputs}:
         _half_round_trips(panel, latency.pieces(trial.store, trial.record["trial"]))
     else:

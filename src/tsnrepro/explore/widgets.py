@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.explore import figures
-from tsnrepro.explore.load import Measured, campaigns, compare, latency_column, load
+from tsnrepro.explore.load import Measured, campaign_names, compare, latency_column, load
 from tsnrepro.explore.show import RawTrial, show
 
 _DOTS_PER_INCH = 100
@@ -98,7 +98,7 @@ def _as_widget(shown: Any) -> widgets.Widget:
 
 def overview(campaign: str = "") -> widgets.Widget:
     """Show figures, factors and results of a selected campaign and experiment."""
-    there = campaigns()
+    there = campaign_names()
     if not there:
         return widgets.HTML(_NOTHING)
     name, experiment = _campaign_and_experiment(there, campaign)
@@ -179,7 +179,7 @@ def _scrolled(table: pd.DataFrame) -> widgets.HTML:
 
 def one_trial(campaign: str = "") -> widgets.Widget:
     """Show the accounting, datagrams over time, record and raw output of a selected trial."""
-    there = campaigns()
+    there = campaign_names()
     if not there:
         return widgets.HTML(_NOTHING)
     name, experiment = _campaign_and_experiment(there, campaign)
@@ -254,7 +254,7 @@ def frames(capture: bytes) -> pd.DataFrame:
 
 def comparison(one: str = "", other: str = "") -> widgets.Widget:
     """Show the common results of two selected campaigns, as ratios and as a table."""
-    there = campaigns()
+    there = campaign_names()
     if not there:
         return widgets.HTML(_NOTHING)
     left, right = choose("first", there, one), choose("second", there, other or there[-1])
