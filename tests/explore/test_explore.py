@@ -227,6 +227,15 @@ def test_limits_are_printed_with_their_kind(quick):
         quick.limits("tcp.goodput.fre")
 
 
+def test_units_are_printed_in_one_way(quick):
+    """Records have ``us`` and ``µs``, ``bytes`` and ``B``."""
+    units = {*quick.values["unit"]}
+    assert {"Mb/s", "µs", "B"} <= units
+    assert not units & {"us", "bytes"}
+    (printed,) = quick.limits("loss.payload_bytes")["printed"]
+    assert printed == "1472 B"
+
+
 def test_figures_are_found_by_experiment(quick):
     assert quick.figure("tcp/goodput.pdf").suffix == ".pdf"
     with pytest.raises(
@@ -238,7 +247,7 @@ def test_figures_are_found_by_experiment(quick):
 def test_published_tables_have_headings_and_units(quick):
     tables = quick.published("frer-udp")
     latency = tables["table-4-4"]
-    assert latency.attrs["units"]["frer_latency_us"] == "us"
+    assert latency.attrs["units"]["frer_latency_us"] == "µs"
     assert {*latency.attrs["headings"]} == {*latency.columns}
     assert "unit" in tables["text-values"]
     assert "value" not in tables["text-values"].attrs["units"]

@@ -23,6 +23,7 @@ from tsnrepro.published.documents import load_table, table_names
 from tsnrepro.records.store import RUN_FILE, open_run, read_listed_trial, read_trial
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import VALUES_FILE, Result, decides, load_file
+from tsnrepro.results.numbers import TEXT_UNITS
 from tsnrepro.results.runs import shown
 from tsnrepro.stats.estimate import Limits
 from tsnrepro.stats.long_series import Series
@@ -85,7 +86,8 @@ class Measured:
     def values(self) -> pd.DataFrame:
         """All results, one per row, by key: value, limits, unit, method, trials."""
         found = [
-            result.model_dump(exclude={"digits", "sha256", "run"}) | {"experiment": name}
+            result.model_dump(exclude={"digits", "sha256", "run"})
+            | {"unit": TEXT_UNITS.get(result.unit, result.unit), "experiment": name}
             for name, folder in self._runs.items()
             for result in load_file(folder / VALUES_FILE).values()
         ]
@@ -244,8 +246,8 @@ class Measured:
         Parameters
         ----------
         name
-            ``experiment/figure``, such as ``loss/loss-against-load``; with ``.pdf`` as in papers, otherwise
-            the PNG.
+            ``experiment/figure``, such as ``loss/loss-against-load``; with ``.pdf`` as in papers,
+            otherwise the PNG.
 
         Raises
         ------

@@ -29,6 +29,7 @@ from tsnrepro.published.tables import (
     repeated_names,
     unknown_name,
 )
+from tsnrepro.records.values import UNIT_SYMBOLS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,7 +165,11 @@ def load_table(document: str, table: str, root: Path | None = None) -> pd.DataFr
         }
     )
     found.attrs = {
-        "units": {name: c.units for name, c in columns.items() if isinstance(c.units, str)},
+        "units": {
+            name: UNIT_SYMBOLS.get(column.units, column.units)
+            for name, column in columns.items()
+            if isinstance(column.units, str)
+        },
         "headings": {name: column.title for name, column in columns.items()},
     }
     return found

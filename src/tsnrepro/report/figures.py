@@ -19,6 +19,7 @@ from markupsafe import Markup
 from tsnrepro.common.errors import PublishError
 from tsnrepro.papers.svg import data_uri, pdf_to_svg
 from tsnrepro.records.values import Result
+from tsnrepro.results.numbers import TEXT_UNITS
 from tsnrepro.results.runs import AnalysedRun
 
 _SVG = "image/svg+xml"
@@ -229,7 +230,7 @@ def intervals_plot(values: Mapping[str, Result]) -> dict[str, Any] | None:
         {
             "key": key,
             **{part: _number(getattr(item, part)) for part in ("value", "low", "high")},
-            "unit": item.unit,
+            "unit": TEXT_UNITS.get(item.unit, item.unit),
             "limits": "at 95 %" if item.decides else "range",
         }
         for key, item in sorted(values.items())
