@@ -4,10 +4,13 @@ import doctest
 import json
 import re
 import shutil
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
 
 import tsnrepro
 from tsnrepro.common.errors import ConfigurationError, RecordError
@@ -306,3 +309,87 @@ def test_a_colour_without_values_has_no_legend():
     assert panel.get_legend() is None
     (panel,) = explore_figures.any_factor(trials.fillna({"lost": 7}), "load", "lost", "kind").axes
     assert [text.get_text() for text in panel.get_legend().get_texts()]
+
+
+def _trials_of(configurations, payloads=(1472,)):
+    rows = [
+        {"trial": f"{configuration}-{size}", "configuration": configuration, "payload_bytes": size}
+        for configuration in configurations
+        for size in payloads
+    ]
+    loads = {"target_mbps": 100.0, "offered_mbps": 99.0, "loss_percent": 1.0, "lost": 3, "sent": 9}
+    return pd.DataFrame(rows).assign(question="sweep", **loads)
+
+
+def _legend(panel):
+    """Return the colour of each entry of a legend."""
+    legend = panel.get_legend()
+    shown = zip(legend.get_texts(), legend.legend_handles, strict=True)
+    return {text.get_text().lower(): to_hex(_colour_of(handle)) for text, handle in shown}
+
+
+def _colour_of(handle):
+    if isinstance(handle, Line2D):
+        lines = handle.get_color(), handle.get_markerfacecolor()
+        return lines[1] if handle.get_linestyle() == "None" else lines[0]
+    return handle.get_facecolor()[0]
+
+
+@pytest.mark.parametrize("order", [("control", "frer"), ("frer", "control"), ("frer",)])
+def test_a_configuration_has_its_colour_in_every_figure(order):
+    """Whichever is the first row of a table, or alone in it."""
+    trials = _trials_of(order)
+    expected = {name: to_hex(explore_figures.COLOURS[name]) for name in order}
+    (curves,) = explore_figures.loss_curves(trials).axes
+    (factors,) = explore_figures.any_factor(trials, "offered_mbps", "lost", "configuration").axes
+    assert _legend(curves) == _legend(factors) == expected
+
+
+def test_modes_have_the_same_colours_in_all_panels():
+    trials = pd.DataFrame(
+        [("a", "one", "tas"), ("b", "two", "cbs"), ("c", "two", "tas")],
+        columns=["trial", "part", "mode"],
+    )
+    series = {name: np.array([1.0, 2.0]) for name in trials["trial"]}
+    one, two = explore_figures.latency_distributions(trials, series, "latency_us").axes
+    of = {line.get_label(): line.get_color() for line in two.lines}
+    assert one.lines[0].get_color() == of["tas"] != of["cbs"]
+
+
+def test_every_payload_has_a_panel_and_what_is_left_out_is_said():
+    trials = _trials_of(["control"], (64, 128, 256, 512, 1024, 1280, 1472))
+    figure = explore_figures.loss_curves(trials)
+    shown = [panel.get_title().split()[0] for panel in figure.axes if panel.get_visible()]
+    assert shown == ["1472", "1280", "1024", "512", "256", "128", "64"]
+    assert figure.get_suptitle() == ""
+    trials.loc[0, "loss_percent"] = None
+    trials.loc[1, "question"] = "paths"
+    said = explore_figures.loss_curves(trials).get_suptitle()
+    assert said.startswith("2 of 7 trials are not drawn")
+    said = explore_figures.any_factor(trials, "offered_mbps", "loss_percent").get_suptitle()
+    assert said == "1 of 7 trials are not drawn: without offered_mbps or loss_percent"
+
+
+def test_losses_of_a_smaller_payload_are_drawn_if_the_largest_has_none():
+    trials = _trials_of(["control"], (64, 512, 1472))
+    trials.loc[2, "lost"] = 0
+    figure = explore_figures.where_lost(trials)
+    assert figure.axes[0].get_title() == "control, 512 bytes"
+    assert figure.get_suptitle() == "losses of 64 bytes are not drawn"
+
+
+def test_two_campaigns_begin_with_a_shared_experiment(monkeypatch):
+    ran = {"a/x": ["ping"], "b/x": ["loss"], "b/y": ["loss", "tcp"], "c/z": ["soak"]}
+    measured = {name: explore.Measured(dict.fromkeys(each)) for name, each in ran.items()}
+    monkeypatch.setattr(explore_widgets, "_loaded", measured.__getitem__)
+    pair = partial(explore_widgets._pair, list(ran))
+    assert pair("", "") == ("b/x", "b/y")
+    assert pair("b/y", "") == ("b/y", "b/x")
+    assert pair("a/x", "c/z") == ("a/x", "c/z")
+    assert explore_widgets._pair(["a/x"], "", "") == ("a/x", "a/x")
+
+
+def test_a_long_table_says_how_much_of_it_is_not_shown():
+    shown, more = explore_widgets._first_rows(pd.DataFrame({"a": range(50)}))
+    assert (len(shown), more.value) == (40, "<p>10 further rows</p>")
+    assert len(explore_widgets._first_rows(pd.DataFrame({"a": range(40)}))) == 1
