@@ -171,7 +171,7 @@ def quick(results, tmp_path, monkeypatch):
 
 _DOCUMENTED = [
     *(tsnrepro.campaigns, tsnrepro.load, tsnrepro.compare, tsnrepro.simulate),
-    *(explore.Measured, RawTrial),
+    *(tsnrepro.planned, explore.Measured, RawTrial),
 ]
 
 
@@ -362,6 +362,8 @@ def test_every_payload_has_a_panel_and_what_is_left_out_is_said():
     shown = [panel.get_title().split()[0] for panel in figure.axes if panel.get_visible()]
     assert shown == ["1472", "1280", "1024", "512", "256", "128", "64"]
     assert figure.get_suptitle() == ""
+    marks = [len(panel.collections[0].get_paths()[0].vertices) for panel in figure.axes[:7]]
+    assert min(marks) > 1, "a panel has no marks"
     trials.loc[0, "loss_percent"] = None
     trials.loc[1, "question"] = "paths"
     said = explore_figures.loss_curves(trials).get_suptitle()

@@ -113,7 +113,7 @@ def loss_curves(trials: pd.DataFrame) -> Figure:
             middle = by_load.median().sort_values("offered_mbps")
             line = styles[configuration]
             marks = {k: v for k, v in line.items() if k != "linestyle"}
-            line |= {"marker": ""}
+            line = {**line, "marker": ""}
             panel.scatter(
                 group["offered_mbps"], group["loss_percent"], s=9, alpha=0.45, linewidths=0, **marks
             )
@@ -331,8 +331,8 @@ def compared(table: pd.DataFrame, of: str = "") -> Figure:
     figure, (panel,) = _panels(1, 0.6 + 0.19 * max(4, len(chosen)))
     _note(
         figure,
-        f"{more} results with smaller changes are in the table" if more else "",
-        f"{without} without a ratio above 0 too" if without else "",
+        f"not drawn: {more} smaller changes" if more else "",
+        f"not drawn: {without} without a ratio above 0" if without else "",
     )
     if chosen.empty:
         note_empty(panel, "no common results")

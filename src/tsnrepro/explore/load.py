@@ -79,6 +79,12 @@ class Measured:
         ------
         RecordError
             It was not measured, or its record was altered.
+
+        Examples
+        --------
+        >>> trials = tsnrepro.load("model/quick").trials("tcp")
+        >>> trials.groupby("configuration")["goodput_mbps"].count().to_dict()
+        {'control': 9, 'frer': 9}
         """
         return load_trials(self._manifest(experiment))
 
@@ -104,6 +110,12 @@ class Measured:
         ------
         RecordError
             It was not measured, has no single latencies, or has too many for a table.
+
+        Examples
+        --------
+        >>> samples = tsnrepro.load("model/quick").samples("latency")
+        >>> sorted(samples.groupby("configuration")["half_round_trip_us"].median().index)
+        ['control', 'frer']
         """
         found = self.series(experiment)
         count = sum(len(values) for values in found.values())
@@ -127,6 +139,12 @@ class Measured:
         ------
         RecordError
             It was not measured, or has no single latencies.
+
+        Examples
+        --------
+        >>> series = tsnrepro.load("model/quick").series("latency")
+        >>> len(series), all(latencies_us.min() > 0 for latencies_us in series.values())
+        (6, True)
         """
         manifest = self._manifest(experiment)
         if experiment == "latency":

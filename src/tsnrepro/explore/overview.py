@@ -53,6 +53,12 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
     ------
     ConfigurationError
         The campaign has no such experiment for this testbed.
+
+    Examples
+    --------
+    >>> plan = tsnrepro.planned("tcp", "model", "quick")
+    >>> list(plan.columns[:3])
+    ['trials', 'recorded', 'nominal_s']
     """
     if is_imported(campaigns.raw_root(), testbed):
         return pd.DataFrame({"trials": [], "recorded": [], "nominal_s": []})
