@@ -334,5 +334,5 @@ def _beginning(data: bytes) -> Iterable[str]:
 
 def _size(count: int) -> str:
     if count < 10_000:
-        return f"{count} bytes"
+        return f"{count} B"
     return f"{count / 1e3:.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
