@@ -4,6 +4,7 @@ To look into what was measured::
 
     import tsnrepro
 
+    tsnrepro.campaigns()
     quick = tsnrepro.load("quick")
     quick.trials("loss").groupby("configuration")["loss_percent"].describe()
     quick.values.loc["tcp.goodput.frer.mbps"]
@@ -14,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 _OFFERED = {
+    "campaigns": "tsnrepro.explore.load",
     "compare": "tsnrepro.explore.load",
     "first_look": "tsnrepro.explore.overview",
     "load": "tsnrepro.explore.load",

@@ -1,4 +1,4 @@
-from tsnrepro.explore.load import compare, load, simulate
+from tsnrepro.explore.load import campaigns, compare, load, simulate
 from tsnrepro.explore.overview import first_look, planned
 
-__all__ = ["compare", "first_look", "load", "planned", "simulate"]
+__all__ = ["campaigns", "compare", "first_look", "load", "planned", "simulate"]

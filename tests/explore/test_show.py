@@ -1,6 +1,7 @@
 """One trial on a terminal, from records of the model."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -31,7 +32,7 @@ def test_a_trial_is_shown_in_eighty_columns_down_to_its_output(raw):
     assert "experiment loss, campaign short, testbed model" in text
     assert "payload_bytes                         1472" in text
     assert "copies made" in text
-    assert "network.json.gz" in text
+    assert re.search(r"network\.json\.gz, \d+ B$", text, re.MULTILINE)
     for section in ("Factors", "Results", "Where the datagrams went", "Raw output"):
         assert f"\n{section}\n" in text
 

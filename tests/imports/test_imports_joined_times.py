@@ -11,10 +11,12 @@ from test_imports_importer import manifest_file
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.config import parse
 from tsnrepro.experiments.latency.analysis import samples
+from tsnrepro.explore.show import RawTrial
 from tsnrepro.imports.importer import import_folder
 from tsnrepro.imports.mapping import Times
 from tsnrepro.imports.readers import joined_times
 from tsnrepro.imports.screening import NoMeasurementError
+from tsnrepro.records.store import open_run
 from tsnrepro.records.tables import load_trials
 
 EPOCH_NS = 1_700_000_000_000_000_000
@@ -108,6 +110,9 @@ def test_an_import_of_two_files_is_analysed_from_the_originals(tmp_path):
     assert trials.loc["frer", "mean_us"] == pytest.approx(0.7015)
     assert (trials["sent"].tolist(), trials["received"].tolist()) == ([4, 4], [4, 4])
     assert samples(manifest)[trials.loc["control", "trial"]].tolist() == [0.5, 0.501, 0.502, 0.503]
+    store, _ = open_run(manifest)
+    trial = RawTrial(store, store.read(store.folder / trials.loc["control", "trial"]))
+    assert trial.table("latencies").to_dict("list") == {"one_way_us": [0.5, 0.501, 0.502, 0.503]}
     (tmp_path / "data/frer/listener.csv").unlink()
     with pytest.raises(RecordError, match=r"no file of the listener, frer/listener\.csv"):
         import_folder(tmp_path / "data", mapping, "less", tmp_path / "raw")

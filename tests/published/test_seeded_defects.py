@@ -558,3 +558,29 @@ def test_every_rule_has_a_seeded_defect():
 def test_every_built_in_check_of_a_measured_record_sees_its_own_tables():
     for check in BUILT_IN.values():
         assert "measured/" in check.model_dump_json()
+
+
+def _with_paths(frer=(2, 2, 2, 3, 3, 3)):
+    """Return the sound record with a part ``paths`` at a load of the sweep, of other trials."""
+    loss = {column: [*cells] for column, cells in RECORD["loss"].items()}
+    count = len(loss["trial"])
+    loss |= {"question": ["sweep"] * count, "paths": [None] * count}
+    configured = [("control", 2)] * 3 + [("frer", paths) for paths in frer]
+    load = {"payload_bytes": 1472, "target_mbps": _value("loss", FRER_SWEEP, "target_mbps")}
+    for number, (configuration, paths) in enumerate(configured):
+        row = _row("loss", configuration=configuration, **load)
+        factors = {"trial": f"paths-{number}", "question": "paths", "paths": paths, "duration_s": 3}
+        for column, cells in loss.items():
+            cells.append(factors[column] if column in factors else cells[row])
+    return {**RECORD, "loss": loss}
+
+
+def test_control_stands_beside_each_number_of_paths():
+    """Each of 2 and 3 paths has as many trials of FRER as there are of control."""
+    check = BUILT_IN["loss-groups"]
+    assert _find(check, _with_paths()) == []
+    (finding,) = _find(check, _with_paths((2, 2, 3, 3, 3)))
+    assert (finding.first.value, finding.second.value) == (3, 2)
+    assert "question paths, link_rate_mbps 1000, paths 2: 3 against 2 trials" in finding.explanation
+    (finding,) = _find(check, _with_paths(()))
+    assert "3 against 0 trials" in finding.explanation

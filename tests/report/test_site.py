@@ -1,9 +1,11 @@
 """The pages of a report, from synthetic results."""
 
 import html
+import json
 import re
 import shutil
 
+import pandas as pd
 import pytest
 from PIL import Image
 from synthetic_results import entry, facts_of_testbed, runs_of, write_results, write_run
@@ -12,7 +14,7 @@ from tsnrepro.common.errors import PublishError
 from tsnrepro.common.repository import root
 from tsnrepro.records.values import Result, load_file
 from tsnrepro.report import site
-from tsnrepro.report.figures import as_script
+from tsnrepro.report.figures import as_script, trials_plot
 from tsnrepro.report.overview import compared
 from tsnrepro.report.site import write_report
 from tsnrepro.report.trials import trials_of_values
@@ -228,3 +230,32 @@ def test_the_quantity_of_latencies_is_told_as_it_is(quantity, label, published):
     (found,) = compared(values, dict.fromkeys(values, "#"))
     assert found["label"] == label
     assert bool(found["published_frer"]) == published
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([3.0, 20.0, 400.0], {"zero": False}),
+        ([0.4, 20.0, 400.0], {"type": "log"}),
+        ([0, 2, 4000], {"type": "symlog", "constant": 2}),
+        ([-4.0, None, 4000.0], {"type": "symlog", "constant": 4}),
+        ([0, 0, 1], {"zero": False}),
+    ],
+)
+def test_an_axis_of_three_decades_is_logarithmic(values, scale):
+    import vl_convert  # noqa: PLC0415 - half a second
+
+    trials = pd.DataFrame({"trial": ["a", "b", "c"], "kind": ["x", "y", "y"], "delay_us": values})
+    plot = trials_plot(trials, "trials.html")
+    _, y, _ = plot["controls"]
+    axes = {option["name"]: json.loads(option["axis"]) for option in y["options"]}
+    assert axes["delay_us"]["scale"] == scale
+    assert axes["kind"] == {}
+    # As the script of the page sets it.
+    spec = json.loads(plot["spec"])
+    spec["encoding"]["y"] |= axes["delay_us"]
+    spec["data"]["values"] = trials.where(trials.notna(), None).to_dict("records")
+    drawn = vl_convert.vegalite_to_svg(spec | {"width": 300})
+    assert drawn.count('aria-roledescription="point"') == trials["delay_us"].notna().sum()
+    if scale.get("type") == "symlog":
+        assert ">1,000<" in drawn

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,8 +24,9 @@ from tsnrepro.common.errors import (
     ToolError,
 )
 from tsnrepro.records.store import RawStore, Trial, recorded_trials
+from tsnrepro.runner import run as running
 from tsnrepro.runner.design import Planned, StallLimits
-from tsnrepro.runner.run import manifest, run_trials, write_manifest
+from tsnrepro.runner.run import MeasureError, manifest, run_trials, write_manifest
 
 
 def planned(count: int) -> list[Planned]:
@@ -290,10 +292,26 @@ def test_a_job_beyond_its_deadline_costs_an_attempt_and_not_the_campaign(store):
 @pytest.mark.parametrize("error", [OSError("disk full"), ValueError("bug")])
 def test_an_error_that_is_not_the_trials_ends_the_run_without_a_record(store, error):
     items, testbed = planned(3), FakeTestbed()
-    with pytest.raises(type(error)):
+    with pytest.raises(MeasureError, match=str(error)) as failure:
         run(store, items, 2, testbed, Script([None, error]))
+    assert failure.value.__cause__ is error
     assert [len(found) for found in documents(store, items)] == [1, 0, 0]
     assert testbed.downs == 1
+
+
+def test_an_error_of_an_experiment_names_its_line(store, tmp_path, monkeypatch):
+    """Not that of the library that it called last."""
+    monkeypatch.setattr(running, "_EXPERIMENTS", tmp_path)
+    file = tmp_path / "mine" / "measure.py"
+    source = "def measure(testbed, trial, measured):\n    json.loads(testbed.answer)\n"
+    names = {"json": json}
+    exec(compile(source, str(file), "exec"), names)
+    place = re.escape(f"({file}, line 2, in measure)")
+    with pytest.raises(MeasureError, match=f"trial-0: AttributeError: .*'answer' {place}"):
+        run(store, planned(1), 1, FakeTestbed(), names["measure"])
+    monkeypatch.setattr(FakeTestbed, "answer", "{", raising=False)
+    with pytest.raises(MeasureError, match=f"trial-0: JSONDecodeError: .* {place}"):
+        run(store, planned(1), 1, FakeTestbed(), names["measure"])
 
 
 def test_a_testbed_that_does_not_come_up_leaves_the_record_as_it_was(store):

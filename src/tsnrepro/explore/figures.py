@@ -1,6 +1,5 @@
 """Interactive figures of the tables of ``tsnrepro.load``, as wide as a notebook."""
 
-import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -31,7 +30,6 @@ from tsnrepro.results.figures import (
 from tsnrepro.stats.long_series import Series
 
 WIDTH_INCHES = 8.0
-_MAX_PANELS = 6
 _MAX_LOADS = 14
 # The axis is linear below this loss, since zero has no logarithm.
 _LINEAR_BELOW_PERCENT = 1e-3
@@ -68,19 +66,44 @@ def _name(configuration: object) -> str:
     return LABELS.get(str(configuration), str(configuration))
 
 
-def _style(configuration: object) -> dict[str, Any]:
-    """Return the style of a configuration in all figures; others use the colour cycle."""
-    key = str(configuration)
-    if key not in COLOURS:
-        return {"marker": "^"}
-    return {"color": COLOURS[key], "marker": MARKERS[key], "linestyle": STYLES[key]}
+def styles_of(kinds: Iterable[Any]) -> dict[Any, dict[str, Any]]:
+    """Return the style of each kind of trials: configurations have the same in all figures.
+
+    Others have further colours in their order, whatever a panel shows of them.
+    """
+    names = sorted({*kinds}, key=lambda kind: (isinstance(kind, str), kind))
+    others = [name for name in names if name not in COLOURS]
+    used = len(COLOURS)
+    further = sns.color_palette("colorblind")[used:]
+    if len(others) > len(further):
+        further = sns.color_palette("husl", len(others))
+    found: dict[Any, dict[str, Any]] = {
+        name: {"color": COLOURS[name], "marker": MARKERS[name], "linestyle": STYLES[name]}
+        for name in names
+        if name in COLOURS
+    }
+    marked = zip(others, further, strict=False)
+    return found | {name: {"color": colour, "marker": "^"} for name, colour in marked}
+
+
+def _note(figure: Figure, *notes: str) -> None:
+    """Write above a figure what it leaves out, if anything."""
+    if said := "; ".join(filter(None, notes)):
+        figure.suptitle(said, fontsize=7, color=GREY)
+
+
+def _left_out(trials: pd.DataFrame, drawn: pd.DataFrame, why: str) -> str:
+    count = len(trials) - len(drawn)
+    return f"{count} of {len(trials)} trials are not drawn: {why}" if count else ""
 
 
 def loss_curves(trials: pd.DataFrame) -> Figure:
     """Draw loss over offered load, one panel per payload, one mark per trial of the sweep."""
     known = trials_of_question(trials, SWEEP).dropna(subset=["offered_mbps", "loss_percent"])
-    payloads = sorted(known["payload_bytes"].unique(), reverse=True)[:_MAX_PANELS]
+    payloads = sorted(known["payload_bytes"].unique(), reverse=True)
     figure, axes = _panels(len(payloads), 2.3, sharey=True)
+    styles = styles_of(known["configuration"])
+    _note(figure, _left_out(trials, known, "of other questions, or without load or loss"))
     if not payloads:
         note_empty(axes[0])
     for panel, payload in zip(axes, payloads, strict=False):
@@ -88,9 +111,9 @@ def loss_curves(trials: pd.DataFrame) -> Figure:
         for configuration, group in of_size.groupby("configuration"):
             by_load = group.groupby("target_mbps", dropna=False)[["offered_mbps", "loss_percent"]]
             middle = by_load.median().sort_values("offered_mbps")
-            line: dict[str, Any] = _style(configuration)
+            line = styles[configuration]
             marks = {k: v for k, v in line.items() if k != "linestyle"}
-            line |= {"marker": ""}
+            line = {**line, "marker": ""}
             panel.scatter(
                 group["offered_mbps"], group["loss_percent"], s=9, alpha=0.45, linewidths=0, **marks
             )
@@ -112,14 +135,22 @@ def where_lost(trials: pd.DataFrame) -> Figure:
     """Draw the share of datagrams lost at each place, one bar per load and configuration."""
     swept = trials_of_question(trials, SWEEP)
     lossy = pd.concat([swept, places(swept).fillna(0)], axis=1)
-    largest = lossy["payload_bytes"].max()
-    lossy = lossy[(lossy["payload_bytes"] == largest) & (lossy["lost"] > 0)]
-    loads = sorted(lossy["target_mbps"].dropna().unique())[-_MAX_LOADS:]
+    lossy = lossy[lossy["lost"] > 0]
+    largest, *others = sorted(lossy["payload_bytes"].unique(), reverse=True) or [0]
+    lossy = lossy[lossy["payload_bytes"] == largest]
+    tried = sorted(lossy["target_mbps"].dropna().unique())
+    loads = tried[-_MAX_LOADS:]
     configurations = sorted(lossy["configuration"].unique())
     figure, axes = _panels(max(1, len(configurations)), 2.6, sharey=True, sharex=True)
     if not loads:
         note_empty(axes[0], "nothing was lost")
         return figure
+    sizes = ", ".join(f"{size}" for size in others)
+    _note(
+        figure,
+        f"losses of {sizes} bytes are not drawn" if others else "",
+        f"the highest {len(loads)} of {len(tried)} loads" if len(tried) > len(loads) else "",
+    )
     for panel, configuration in zip(axes, configurations, strict=False):
         group = lossy[lossy["configuration"] == configuration]
         sums = group.groupby("target_mbps")[[*PLACE_LABELS, "sent"]].sum().reindex(loads)
@@ -156,11 +187,14 @@ def latency_distributions(
     """
     key = "payload_bytes" if "payload_bytes" in trials else "part"
     kinds = "configuration" if "configuration" in trials else "mode"
-    chosen = sorted(trials[key].unique(), reverse=key == "payload_bytes")[:_MAX_PANELS]
+    chosen = sorted(trials[key].unique(), reverse=key == "payload_bytes")
     figure, axes = _panels(len(chosen), 2.3, sharey=True)
+    styles = styles_of(trials[kinds])
+    known = trials[[len(series[trial]) > 0 for trial in trials["trial"]]]
+    _note(figure, _left_out(trials, known, "they have no single latencies"))
     for panel, value in zip(axes, chosen, strict=False):
         for kind, group in trials[trials[key] == value].groupby(kinds):
-            _tails(panel, [series[trial] for trial in group["trial"]], kind)
+            _tails(panel, [series[trial] for trial in group["trial"]], kind, styles[kind])
         panel.set(xscale="log", yscale="log")
         _plain_ticks(panel.xaxis, panel.yaxis)
         panel.set_title(f"{value} bytes of payload" if key == "payload_bytes" else str(value))
@@ -170,10 +204,9 @@ def latency_distributions(
     return figure
 
 
-def _tails(panel: Axes, runs: list[Series], kind: object) -> None:
+def _tails(panel: Axes, runs: list[Series], kind: object, styled: dict[str, Any]) -> None:
     """Draw the runs of one kind in its colour."""
-    line = {k: v for k, v in _style(kind).items() if k != "marker"}
-    line.setdefault("color", panel.plot([], [])[0].get_color())  # the next of the cycle
+    line = {k: v for k, v in styled.items() if k != "marker"}
     for index, run in enumerate(run for run in runs if len(run)):
         label = None if index else _name(kind)
         panel.plot(*tail(run), label=label, alpha=0.8, linewidth=0.9, **line)
@@ -200,9 +233,16 @@ def any_factor(trials: pd.DataFrame, x: str, y: str, colour: str | None = None) 
         return figure
     if colour and known[colour].isna().all():
         colour = None
+    _note(figure, _left_out(trials, known, f"without {x} or {y}"))
     numbers = pd.api.types.is_numeric_dtype(known[x])
     draw = sns.scatterplot if numbers else sns.stripplot
-    draw(data=known, x=x, y=y, hue=colour, ax=panel, palette="colorblind" if colour else None)
+    colours: dict[str, Any] = {}
+    if colour:
+        # Of all trials, so that a kind has its colour in every figure of them.
+        styles = styles_of(trials[colour].dropna())
+        palette = {kind: each["color"] for kind, each in styles.items()}
+        colours = {"hue": colour, "hue_order": [*palette], "palette": palette}
+    draw(data=known, x=x, y=y, ax=panel, **colours)
     if colour:
         panel.legend(title=colour, loc="best")
     return figure
@@ -236,7 +276,7 @@ def over_time(trial: RawTrial) -> Figure:
     """Draw the recorded single datagrams of a trial over time."""
     figure, (panel,) = _panels(1, 2.4)
     if ARRIVALS in trial.outputs:
-        _arrivals(panel, pd.read_parquet(io.BytesIO(trial.output(ARRIVALS))))
+        _arrivals(panel, trial.table("arrivals"))
     elif {HALF_ROUND_TRIPS, SOCKPERF_LOG} & {*trial.outputs}:
         _half_round_trips(panel, latency.pieces(trial.store, trial.record["trial"]))
     else:
@@ -274,6 +314,8 @@ def _arrivals(panel: Axes, arrivals: pd.DataFrame) -> None:
 def compared(table: pd.DataFrame, of: str = "") -> Figure:
     """Draw the common results of two campaigns, as ratios of the second to the first.
 
+    Limits that are no interval are dashed, and their values grey.
+
     Parameters
     ----------
     table
@@ -281,24 +323,36 @@ def compared(table: pd.DataFrame, of: str = "") -> Figure:
     of
         Prefix of the keys to draw; the largest changes are drawn first.
     """
-    chosen = table[table.index.str.startswith(of) & (table["ratio"] > 0)]
+    named = table[table.index.str.startswith(of)]
+    chosen = named[named["ratio"] > 0]
     order = chosen["ratio"].transform(np.log).abs().sort_values(ascending=False).index[:_MAX_ROWS]
+    without, more = len(named) - len(chosen), len(chosen) - len(order)
     chosen = chosen.loc[order]
     figure, (panel,) = _panels(1, 0.6 + 0.19 * max(4, len(chosen)))
+    _note(
+        figure,
+        f"not drawn: {more} smaller changes" if more else "",
+        f"not drawn: {without} without a ratio above 0" if without else "",
+    )
     if chosen.empty:
         note_empty(panel, "no common results")
         return figure
     y = np.arange(len(chosen))
     red, grey = sns.color_palette("colorblind")[3], GREY
-    colours = [red if apart else grey for apart in chosen["apart"]]
+    colours = [red if apart else grey for apart in chosen["apart"].fillna(False)]
+    dashes = ["--" if unknown else "-" for unknown in chosen["apart"].isna()]
     first = chosen["value_one"].to_numpy(float)
     limits = chosen[["low_other", "high_other"]].to_numpy(float) / first[:, None]
-    panel.hlines(y, limits.min(axis=1), limits.max(axis=1), colors=colours, linewidth=1)
+    ends = limits.min(axis=1), limits.max(axis=1)
+    panel.hlines(y, *ends, colors=colours, linewidth=1, linestyles=dashes)
     panel.scatter(chosen["ratio"], y, c=colours, s=14, zorder=3)
     panel.axvline(1, color=GREY, linewidth=0.6)
     panel.set_yticks(y, chosen.index)
     panel.invert_yaxis()
-    panel.set(xscale="log", xlabel="second / first; red: their intervals do not overlap")
+    panel.set(
+        xscale="log",
+        xlabel="second / first; red: their intervals do not overlap; dashed: no interval",
+    )
     return figure
 
 
@@ -328,12 +382,13 @@ def _plain_ticks(*axes: Axis) -> None:
 def what_if_loss(found: pd.DataFrame) -> Figure:
     """Draw the loss and its places by :func:`tsnrepro.explore.what_if.loss_over_load`."""
     figure, (curve, where) = _side_by_side()
+    styles = styles_of(found["configuration"])
     for configuration, group in found.groupby("configuration"):
         curve.plot(
             group["rate_mbps"],
             group["loss_percent"],
             label="one path" if configuration == "control" else "FRER",
-            **_style(configuration),
+            **styles[configuration],
         )
     _percent_axis(curve)
     curve.set_xticks([0, 300, 600, 900])

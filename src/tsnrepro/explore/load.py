@@ -3,7 +3,10 @@
 Column names have units. Data are read and verified by their checksums on access.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -16,9 +19,13 @@ import pandas as pd
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.explore.show import RawTrial
-from tsnrepro.records.store import open_run, read_listed_trial
+from tsnrepro.published.documents import load_table, table_names
+from tsnrepro.records.store import RUN_FILE, open_run, read_listed_trial, read_trial
 from tsnrepro.records.tables import load_trials
-from tsnrepro.records.values import VALUES_FILE, load_file
+from tsnrepro.records.values import VALUES_FILE, Result, decides, load_file
+from tsnrepro.results.numbers import TEXT_UNITS
+from tsnrepro.results.runs import shown
+from tsnrepro.stats.estimate import Limits
 from tsnrepro.stats.long_series import Series
 
 # The testbed with the lowest priority among those that measured an experiment.
@@ -27,7 +34,14 @@ _ARCHIVE = ".tar.gz"
 _NUMBERS = ["value", "low", "high"]
 # A table with this number of rows takes one or two gigabytes.
 _MAX_ROWS = 20_000_000
+_MAX_NAMES = 5
 """The column of single latencies of an experiment."""
+
+
+class TestbedsWarning(UserWarning):
+    """The testbeds that a campaign's results are taken from, where its name leaves them open."""
+
+    __test__ = False  # pytest collects classes by this name otherwise
 
 
 class Measured:
@@ -65,6 +79,12 @@ class Measured:
         ------
         RecordError
             It was not measured, or its record was altered.
+
+        Examples
+        --------
+        >>> trials = tsnrepro.load("model/quick").trials("tcp")
+        >>> trials.groupby("configuration")["goodput_mbps"].count().to_dict()
+        {'control': 9, 'frer': 9}
         """
         return load_trials(self._manifest(experiment))
 
@@ -72,7 +92,8 @@ class Measured:
     def values(self) -> pd.DataFrame:
         """All results, one per row, by key: value, limits, unit, method, trials."""
         found = [
-            result.model_dump(exclude={"digits", "sha256", "run"}) | {"experiment": name}
+            result.model_dump(exclude={"digits", "sha256", "run"})
+            | {"unit": TEXT_UNITS.get(result.unit, result.unit), "experiment": name}
             for name, folder in self._runs.items()
             for result in load_file(folder / VALUES_FILE).values()
         ]
@@ -89,6 +110,12 @@ class Measured:
         ------
         RecordError
             It was not measured, has no single latencies, or has too many for a table.
+
+        Examples
+        --------
+        >>> samples = tsnrepro.load("model/quick").samples("latency")
+        >>> sorted(samples.groupby("configuration")["half_round_trip_us"].median().index)
+        ['control', 'frer']
         """
         found = self.series(experiment)
         count = sum(len(values) for values in found.values())
@@ -112,6 +139,12 @@ class Measured:
         ------
         RecordError
             It was not measured, or has no single latencies.
+
+        Examples
+        --------
+        >>> series = tsnrepro.load("model/quick").series("latency")
+        >>> len(series), all(latencies_us.min() > 0 for latencies_us in series.values())
+        (6, True)
         """
         manifest = self._manifest(experiment)
         if experiment == "latency":
@@ -136,6 +169,13 @@ class Measured:
         ------
         RecordError
             No run has the trial, or it was altered.
+
+        Examples
+        --------
+        >>> quick = tsnrepro.load("model/quick")
+        >>> trial = quick.raw(quick.trials("latency")["trial"].iloc[0])
+        >>> trial.record["status"]
+        'measured'
         """
         for folder in self._runs.values():
             store, manifest = open_run(folder / "run.json")
@@ -143,6 +183,144 @@ class Measured:
                 if entry["trial"] == trial:
                     return RawTrial(store, read_listed_trial(store, entry))
         raise RecordError(f"no trial '{trial}'", repr(self), "Names are in the column `trial`")
+
+    @property
+    def repeated(self) -> pd.DataFrame:
+        """The attempts that do not count, one per row, in the order of measuring.
+
+        Columns: ``experiment``; ``trial``, the name of the attempt, which :meth:`raw` takes;
+        ``counts``, that of the attempt that counts; and ``reason``, why it was measured again: a
+        failure, or stalls beyond the campaign's limits.
+
+        Raises
+        ------
+        RecordError
+            The list of a run's trials is missing or was altered.
+
+        Examples
+        --------
+        >>> tsnrepro.load("model/quick").repeated.empty  # nothing fails on the model
+        True
+        """
+        rows = []
+        for name in self._runs:
+            _, manifest = open_run(self._manifest(name))
+            counting = {
+                _without_attempt(each["trial"]): each["trial"] for each in manifest["trials"]
+            }
+            rows += [
+                {
+                    "experiment": name,
+                    "trial": each["trial"],
+                    "counts": counting.get(_without_attempt(each["trial"])),
+                    "reason": each.get("reason", ""),
+                }
+                for each in manifest.get("failed_attempts", [])
+            ]
+        return pd.DataFrame(rows, columns=["experiment", "trial", "counts", "reason"])
+
+    def limits(self, keys: str = "*") -> pd.DataFrame:
+        """Return results with their limits as the pages print them.
+
+        Parameters
+        ----------
+        keys
+            Key of a result, or a pattern such as ``tcp.goodput.*``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            By key: ``printed``, value and limits with their unit; ``kind``, what the limits are,
+            one of those of :class:`tsnrepro.stats.estimate.Limits`; and ``method``. A range in
+            parentheses is of the smallest and the largest value measured, from which nothing is
+            concluded.
+
+        Raises
+        ------
+        RecordError
+            No result has such a key.
+
+        Examples
+        --------
+        >>> quick = tsnrepro.load("model/quick")
+        >>> quick.limits("tcp.goodput.*.long.mbps")["kind"].to_dict()
+        {'tcp.goodput.control.long.mbps': 'range', 'tcp.goodput.frer.long.mbps': 'range'}
+        """
+        rows = [
+            {"key": each.key, "printed": shown(each), "kind": _kind(each), "method": each.method}
+            for each in self._results()
+            if fnmatchcase(each.key, keys)
+        ]
+        if not rows:
+            near = get_close_matches(keys, self.values.index, n=_MAX_NAMES, cutoff=0.4)
+            raise RecordError(
+                f"no result '{keys}'", repr(self), f"Near: {', '.join(near)}" if near else ""
+            )
+        return pd.DataFrame(rows).set_index("key")
+
+    def figure(self, name: str) -> Path:
+        """Return the file of a figure that the analysis drew.
+
+        Parameters
+        ----------
+        name
+            ``experiment/figure``, such as ``loss/loss-against-load``; with ``.pdf`` as in papers,
+            otherwise the PNG.
+
+        Raises
+        ------
+        RecordError
+            There is no such figure; the message names those there are.
+
+        Examples
+        --------
+        >>> path = tsnrepro.load("model/quick").figure("tcp/goodput")
+        >>> path.name  # IPython.display.Image(path) shows it
+        'goodput.png'
+        """
+        files = {
+            f"{experiment}/{path.name}": path
+            for experiment, folder in self._runs.items()
+            for path in sorted((folder / "figures").glob("*.*"))
+        }
+        if name not in files and f"{name}.png" not in files:
+            stems = dict.fromkeys(each.rpartition(".")[0] for each in files)
+            there = f"There are: {', '.join(stems)}" if stems else "Analyse the campaign first"
+            raise RecordError(f"no figure '{name}'", repr(self), there)
+        return files.get(name) or files[f"{name}.png"]
+
+    @staticmethod
+    def published(document: str) -> dict[str, pd.DataFrame]:
+        """Return the tables that a document prints, by name, to compare measured ones with.
+
+        Columns have their unit in the name. ``attrs["units"]`` has the units by column, and
+        ``attrs["headings"]`` the headings as printed; where the unit is one of each row, it is in
+        the column ``unit``. Empty cells are missing.
+
+        Parameters
+        ----------
+        document
+            Its name in ``data/published/documents.yaml``, such as ``frer-udp``.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such document.
+
+        Examples
+        --------
+        >>> tables = tsnrepro.load("model/quick").published("frer-udp")
+        >>> goodput = tables["table-4-1"].set_index("configuration")["throughput_mbps"]
+        >>> goodput.to_dict()
+        {'Single-Path': 941.0, 'FRER Dual-Path': 941.42}
+        >>> tables["table-4-1"].attrs["units"]["throughput_mbps"]
+        'Mb/s'
+        """
+        return {table: load_table(document, table) for table in table_names(document)}
+
+    def _results(self) -> list[Result]:
+        folders = self._runs.values()
+        return [each for folder in folders for each in load_file(folder / VALUES_FILE).values()]
 
     def _manifest(self, experiment: str) -> Path:
         if experiment not in self._runs:
@@ -152,6 +330,17 @@ class Measured:
                 f"There are: {', '.join(self.experiments)}",
             )
         return self._runs[experiment] / "run.json"
+
+
+def _without_attempt(trial: str) -> str:
+    return trial.rpartition("-a")[0]
+
+
+def _kind(result: Result) -> Limits:
+    """Return the kind of limits of a result, with which its method begins."""
+    if result.low is result.high is None:
+        return Limits.NONE
+    return next((kind for kind in Limits if result.method.startswith(kind)), Limits.INTERVAL)
 
 
 def latency_column(experiment: str, trials: pd.DataFrame) -> str:
@@ -189,10 +378,24 @@ def load(name: str, results: Path | None = None) -> Measured:
     results
         The folder of results; by default that of the repository.
 
+    Warns
+    -----
+    TestbedsWarning
+        The name has no testbed, and experiments are of the model or of several testbeds: which
+        experiment is of which, and what another testbed has of them.
+
     Raises
     ------
     RecordError
         There are no such runs, or the archive is damaged or altered.
+
+    Examples
+    --------
+    >>> quick = tsnrepro.load("model/quick")
+    >>> quick
+    <measured: latency on model, loss on model, tcp on model>
+    >>> quick.values.loc["tcp.goodput.frer.mbps", "unit"]
+    'Mb/s'
     """
     if name.endswith(_ARCHIVE):
         return _of_archive(Path(name))
@@ -200,16 +403,83 @@ def load(name: str, results: Path | None = None) -> Measured:
     testbed, _, campaign = name.rpartition("/")
     found = _analysed(folder.glob(f"{testbed or '*'}/{campaign}"))
     if not found:
-        known = ", ".join(campaigns(folder))
+        known = ", ".join(campaign_names(folder))
         raise RecordError(
             f"no analysed campaign '{name}'",
             str(folder),
             f"There are: {known}" if known else "Measure first: snakemake --cores 4",
         )
-    return Measured(found)
+    measured = Measured(found)
+    if not testbed and (notice := _testbeds_taken(folder, campaign, measured.testbeds)):
+        warnings.warn(notice, TestbedsWarning, stacklevel=2)
+    return measured
 
 
-def campaigns(results: Path | None = None) -> list[str]:
+def _testbeds_taken(results: Path, campaign: str, taken: dict[str, str]) -> str:
+    """Return which experiment is of which testbed; empty if all are of the only one measured."""
+    there = [
+        name.split("/")[0] for name in campaign_names(results) if name.endswith(f"/{campaign}")
+    ]
+    if len(there) == 1 and there != [_LAST]:
+        return ""
+    parts = []
+    for testbed in there:
+        chosen = [name for name, of in taken.items() if of == testbed]
+        how = ", simulated," if testbed == _LAST else ""
+        parts.append(f"{', '.join(chosen) or 'nothing'}{how} from {testbed}/{campaign}")
+    return f"'{campaign}': {'; '.join(parts)}. A name with its testbed takes one testbed only"
+
+
+def campaigns(results: Path | None = None) -> pd.DataFrame:
+    """Return the analysed campaigns, one per row, those of the model last.
+
+    Parameters
+    ----------
+    results
+        The folder of results; by default that of the repository.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By ``testbed/campaign``, which :func:`load` takes: ``testbed``, ``campaign``,
+        ``experiments`` (their names), ``trials`` (number of those that count), ``first`` and
+        ``last`` (when their first and their last trial began, UTC; missing of imports without).
+
+    Raises
+    ------
+    RecordError
+        The list of a run's trials, or a trial, is missing or was altered.
+
+    Examples
+    --------
+    >>> tsnrepro.campaigns().loc["model/quick", ["experiments", "trials"]].to_dict()
+    {'experiments': 'latency, loss, tcp', 'trials': 28}
+    """
+    folder = results or root() / "results"
+    rows = [_campaign(folder / name) for name in campaign_names(folder)]
+    columns = ["name", "testbed", "campaign", "experiments", "trials", "first", "last"]
+    return pd.DataFrame(rows, columns=columns).set_index("name")
+
+
+def _campaign(folder: Path) -> dict[str, Any]:
+    """Return the row of one campaign; its trials are not verified, which takes long."""
+    runs = [path.parent for path in sorted(folder.glob(f"*/{VALUES_FILE}"))]
+    opened = [open_run(run / RUN_FILE) for run in runs]
+    trials = [store.folder / each["trial"] for store, run in opened for each in run["trials"]]
+    began = [started for trial in trials if (started := read_trial(trial).get("started"))]
+    times = pd.to_datetime(pd.Series(began, dtype="object"), utc=True, format="ISO8601")
+    return {
+        "name": f"{folder.parent.name}/{folder.name}",
+        "testbed": folder.parent.name,
+        "campaign": folder.name,
+        "experiments": ", ".join(run.name for run in runs),
+        "trials": len(trials),
+        "first": times.min(),
+        "last": times.max(),
+    }
+
+
+def campaign_names(results: Path | None = None) -> list[str]:
     """Return the analysed campaigns as ``testbed/campaign``, those of the model last."""
     folder = results or root() / "results"
     found = {path.parents[1] for path in folder.glob(f"*/*/*/{VALUES_FILE}")}
@@ -247,8 +517,22 @@ def compare(one: Measured | str, other: Measured | str) -> pd.DataFrame:
     """Return the results of two campaigns by key, with the change from the first.
 
     Columns: value, low and high of each, unit, ``difference`` and ``ratio`` of the values, and
-    ``apart``: whether both have limits that do not overlap. That is not a test: values with
+    ``apart``: whether their intervals do not overlap. It is missing where one of them has no
+    interval, as the range of two to five runs is none. That is not a test: values with
     overlapping intervals may differ.
+
+    Raises
+    ------
+    RecordError
+        As :func:`load`.
+
+    Examples
+    --------
+    >>> table = tsnrepro.compare("model/quick", "model/quick")
+    >>> table.loc["tcp.goodput.frer.mbps", ["ratio", "apart"]]  # each has three runs
+    ratio     1.0
+    apart    <NA>
+    Name: tcp.goodput.frer.mbps, dtype: object
     """
     left, right = (load(side) if isinstance(side, str) else side for side in (one, other))
     sides = [left.values[_NUMBERS].add_suffix("_one"), left.values[["unit"]]]
@@ -259,10 +543,16 @@ def compare(one: Measured | str, other: Measured | str) -> pd.DataFrame:
     table = table[numbers[["value_one", "value_other"]].notna().all(axis=1)].copy()
     table["difference"] = table["value_other"] - table["value_one"]
     table["ratio"] = table["value_other"] / table["value_one"].replace(0, np.nan)
-    table["apart"] = (table["low_other"] > table["high_one"]) | (
-        table["high_other"] < table["low_one"]
-    )
+    below, above = table["high_other"] < table["low_one"], table["low_other"] > table["high_one"]
+    known = _has_interval(left.values, table.index) & _has_interval(right.values, table.index)
+    table["apart"] = (below | above).astype("boolean").where(known)
     return table
+
+
+def _has_interval(values: pd.DataFrame, keys: pd.Index) -> pd.Series:
+    """Return which results have limits that a conclusion may rest on."""
+    chosen = values.loc[keys]
+    return chosen["method"].map(decides) & chosen[["low", "high"]].notna().any(axis=1)
 
 
 def simulate(*, duration_s: float = 0.5, seed: int = 0, **parameters: Any) -> pd.DataFrame:
@@ -284,6 +574,12 @@ def simulate(*, duration_s: float = 0.5, seed: int = 0, **parameters: Any) -> pd
     ------
     ConfigurationError
         A parameter is unknown or out of range.
+
+    Examples
+    --------
+    >>> found = tsnrepro.simulate(rate_mbps=[100, 900], configuration="frer")
+    >>> found[["rate_mbps", "lost"]].iloc[0].to_dict()
+    {'rate_mbps': 100, 'lost': 0}
     """
     from tsnrepro.config import parse  # noqa: PLC0415
     from tsnrepro.experiments.studies.measures import loss_at  # noqa: PLC0415

@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.config import files as campaigns
+from tsnrepro.explore.figures import styles_of
 from tsnrepro.imports.manifest import is_imported
 from tsnrepro.records.store import RawStore, is_done, read_trial
 from tsnrepro.runner.plan import planned_trials
@@ -31,7 +32,6 @@ _Y_COLUMNS = (
     "received",
 )
 _KINDS = ("configuration", "mode")
-_MAX_KINDS = 10
 _SUMMED = ("label", "trials", "recorded", "nominal_s")
 
 
@@ -53,6 +53,12 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
     ------
     ConfigurationError
         The campaign has no such experiment for this testbed.
+
+    Examples
+    --------
+    >>> plan = tsnrepro.planned("tcp", "model", "quick")
+    >>> list(plan.columns[:3])
+    ['trials', 'recorded', 'nominal_s']
     """
     if is_imported(campaigns.raw_root(), testbed):
         return pd.DataFrame({"trials": [], "recorded": [], "nominal_s": []})
@@ -141,11 +147,13 @@ def _drawn(trials: pd.DataFrame, x: str | None, y: str, title: str) -> Figure:
     plt.close(figure)
     kind = next((f"factor {k}" for k in _KINDS if f"factor {k}" in trials), None)
     groups = list(trials.groupby(kind)) if kind else [("", trials)]
-    for name, group in groups[:_MAX_KINDS]:
+    styles = styles_of(trials[kind].dropna()) if kind else {"": {}}
+    for name, group in groups:
         over = group[x] if x else pd.Series(range(len(group)), index=group.index)
         known = group[y].notna() & over.notna()
         over = over if _is_number(trials, x or "") or not x else over.astype(str)
-        axes.plot(over[known], group[y][known], "o", markersize=4, alpha=0.6, label=str(name))
+        look = {"markersize": 4, "alpha": 0.6, "color": styles[name].get("color")}
+        axes.plot(over[known], group[y][known], "o", label=str(name), **look)
     axes.set(xlabel=(x or "trial").removeprefix("factor "), ylabel=y, title=title)
     axes.spines[["top", "right"]].set_visible(False)
     if kind:

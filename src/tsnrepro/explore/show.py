@@ -1,16 +1,20 @@
 """One trial of the raw store, and its text for a terminal."""
 
+import io
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.errors import RecordError, printable
 from tsnrepro.config.files import raw_root
 from tsnrepro.records.files import PARTIAL_PREFIX
-from tsnrepro.records.store import DOCUMENT, SUMS, RawStore
+from tsnrepro.records.store import DOCUMENT, HALF_ROUND_TRIPS, SOCKPERF_LOG, SUMS, RawStore
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = 80
 _HEAD_LINES = 8
@@ -59,6 +63,70 @@ class RawTrial:
                 f"no output '{name}'", str(self.folder), f"There are: {', '.join(self.outputs)}"
             )
         return self.store.output_bytes(self.folder.name, name)
+
+    @property
+    def tables(self) -> list[str]:
+        """The names that :meth:`table` takes."""
+        from tsnrepro.experiments.shaping.log import LOG  # noqa: PLC0415 - numpy and Arrow
+
+        logs = [name.removesuffix(".parquet") for name in self.outputs if name.endswith(".parquet")]
+        known = {LOG, HALF_ROUND_TRIPS, SOCKPERF_LOG} & {*self.outputs}
+        observed = known or self.record.get("source", {}).get("observations")
+        return [*logs, "latencies"] if observed else logs
+
+    def table(self, name: str) -> "pd.DataFrame":
+        """Return single datagrams of the trial, one per row, in order.
+
+        Parameters
+        ----------
+        name
+            ``arrivals``: the listener's log; or another log of :attr:`tables`. Columns: ``stream``
+            (UDP port), ``sequence`` (number of the datagram), and times of TAI in nanoseconds:
+            ``sent_ns``, ``received_ns`` by the program, ``stamped_ns`` by kernel or card and
+            ``queued_ns`` of the talker's device (0: unknown).
+            ``latencies``: its latencies in microseconds, in a column with the name of their
+            quantity: ``half_round_trip_us``, ``one_way_us``, or of ``shaping`` ``latency_us``.
+
+        Raises
+        ------
+        RecordError
+            The trial has no such table; the message names those that it has.
+
+        Examples
+        --------
+        >>> quick = tsnrepro.load("model/quick")
+        >>> trial = quick.raw(quick.trials("latency")["trial"].iloc[0])
+        >>> trial.tables
+        ['latencies']
+        >>> bool(trial.table("latencies")["half_round_trip_us"].median() > 0)
+        True
+        """
+        import pandas as pd  # noqa: PLC0415 - the command `show` would wait for it
+
+        if name not in self.tables:
+            there = ", ".join(self.tables) or "none"
+            raise RecordError(f"no table '{name}'", str(self.folder), f"There are: {there}")
+        if name == "latencies":
+            return pd.DataFrame(self._latencies())
+        return pd.read_parquet(io.BytesIO(self.output(f"{name}.parquet")))
+
+    def _latencies(self) -> dict[str, Any]:
+        """Return the column of latencies by its name."""
+        import numpy as np  # noqa: PLC0415
+
+        from tsnrepro.experiments.latency import analysis  # noqa: PLC0415
+        from tsnrepro.experiments.shaping import log  # noqa: PLC0415
+        from tsnrepro.imports.readers import recorded_observations  # noqa: PLC0415
+
+        if log.LOG in self.outputs:
+            return {"latency_us": log.latency_us(log.decompress(self.output(log.LOG)))}
+        if "source" in self.record:
+            described = self.record["factors"] | self.record["values"]["result"]
+            folder = self.store.root / self.store.testbed
+            column = f"{described['quantity'].replace(' ', '_')}_us"
+            return {column: recorded_observations(folder, self.record)}
+        pieces = list(analysis.pieces(self.store, self.folder.name))
+        return {"half_round_trip_us": np.concatenate(pieces) if pieces else np.empty(0)}
 
 
 def find_trial(name: str) -> tuple[RawStore, Path]:
@@ -266,5 +334,5 @@ def _beginning(data: bytes) -> Iterable[str]:
 
 def _size(count: int) -> str:
     if count < 10_000:
-        return f"{count} bytes"
+        return f"{count} B"
     return f"{count / 1e3:.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.explore import figures
-from tsnrepro.explore.load import Measured, campaigns, compare, latency_column, load
+from tsnrepro.explore.load import Measured, campaign_names, compare, latency_column, load
 from tsnrepro.explore.show import RawTrial, show
 
 _DOTS_PER_INCH = 100
@@ -24,7 +24,7 @@ _DOTS_PER_INCH = 100
 _SLIDER_DOTS_PER_INCH = 80
 _STYLE = {"description_width": "8em"}
 _HEAD_BYTES = 4000
-_MAX_FRAMES = 40
+_MAX_ROWS = 40
 _NOTHING = "<p>There are no results yet. In a terminal: <code>snakemake --cores 4</code></p>"
 
 
@@ -98,7 +98,7 @@ def _as_widget(shown: Any) -> widgets.Widget:
 
 def overview(campaign: str = "") -> widgets.Widget:
     """Show figures, factors and results of a selected campaign and experiment."""
-    there = campaigns()
+    there = campaign_names()
     if not there:
         return widgets.HTML(_NOTHING)
     name, experiment = _campaign_and_experiment(there, campaign)
@@ -179,7 +179,7 @@ def _scrolled(table: pd.DataFrame) -> widgets.HTML:
 
 def one_trial(campaign: str = "") -> widgets.Widget:
     """Show the accounting, datagrams over time, record and raw output of a selected trial."""
-    there = campaigns()
+    there = campaign_names()
     if not there:
         return widgets.HTML(_NOTHING)
     name, experiment = _campaign_and_experiment(there, campaign)
@@ -215,19 +215,25 @@ def _raw(trial: RawTrial, output: str) -> list[Any]:
     """Return one output of a trial: a table of frames or rows, or the beginning of its text."""
     data = trial.output(output)
     if ".pcap" in output:
-        return [frames(data)]
+        return _first_rows(frames(data))
     if output.endswith(".parquet"):
-        return [pd.read_parquet(io.BytesIO(data)).head(_MAX_FRAMES)]
+        return _first_rows(pd.read_parquet(io.BytesIO(data)))
     if data.startswith(b"\x93NUMPY"):
-        values = np.load(io.BytesIO(data), allow_pickle=False)
-        return [pd.DataFrame(values[:_MAX_FRAMES])]
+        return _first_rows(pd.DataFrame(np.load(io.BytesIO(data), allow_pickle=False)))
     text = data[:_HEAD_BYTES].decode(errors="replace")
     more = f"\n... {len(data) - _HEAD_BYTES} further bytes" if len(data) > _HEAD_BYTES else ""
     return [widgets.HTML(f"<pre>{html.escape(text + more)}</pre>")]
 
 
+def _first_rows(table: pd.DataFrame) -> list[Any]:
+    """Return the beginning of a table, and how much of it is not shown."""
+    further = len(table) - _MAX_ROWS
+    more = [widgets.HTML(f"<p>{further:,} further rows</p>")] if further > 0 else []
+    return [table.head(_MAX_ROWS), *more]
+
+
 def frames(capture: bytes) -> pd.DataFrame:
-    """Return the first frames of a capture: time, length, R-TAG, ports, payload.
+    """Return the frames of a capture: time, length, R-TAG, ports, payload.
 
     Columns: ``time_us`` since the first frame, ``bytes``, ``sequence`` of the R-TAG,
     ``source_port``, ``destination_port``, ``payload_bytes``; empty if a frame has none.
@@ -236,7 +242,7 @@ def frames(capture: bytes) -> pd.DataFrame:
     from tsnrepro.experiments.capture.dissect import dissect  # noqa: PLC0415
 
     read = read_capture(capture)
-    fields = dissect(read)[:_MAX_FRAMES]
+    fields = dissect(read)
     shown = ("sequence", "source_port", "destination_port", "payload_bytes")
     times = read.time_ns[: len(fields)]
     table = pd.DataFrame(
@@ -252,19 +258,34 @@ def frames(capture: bytes) -> pd.DataFrame:
 # --- two campaigns ------------------------------------------------------------------------------
 
 
+def _pair(there: list[str], one: str, other: str) -> tuple[str, str]:
+    """Return two campaigns to begin with, the first and the last that share an experiment.
+
+    Those that are given stay.
+    """
+    for left in [one] if one else there:
+        for right in [other] if other else reversed(there):
+            shared = {*_loaded(left).experiments} & {*_loaded(right).experiments}
+            if shared and left != right:
+                return left, right
+    return one or there[0], other or there[-1]
+
+
 def comparison(one: str = "", other: str = "") -> widgets.Widget:
     """Show the common results of two selected campaigns, as ratios and as a table."""
-    there = campaigns()
+    there = campaign_names()
     if not there:
         return widgets.HTML(_NOTHING)
-    left, right = choose("first", there, one), choose("second", there, other or there[-1])
+    one, other = _pair(there, one, other)
+    left, right = choose("first", there, one), choose("second", there, other)
     of = choose("experiment", ["all", *_loaded(left.value).experiments])
     _follow(left, of, lambda selected: ["all", *_loaded(selected).experiments])
 
     def act(left: str, right: str, of: str) -> list[Any]:
         table = compare(_loaded(left), _loaded(right))
         chosen = table[table.index.str.startswith("" if of == "all" else f"{of}.")]
-        return [figures.compared(chosen), chosen]
+        words = chosen["apart"].map({True: "yes", False: "no"}).fillna("unknown: no interval")
+        return [figures.compared(chosen), chosen.assign(apart=words)]
 
     return widgets.VBox([left, right, of, _following(act, left=left, right=right, of=of)])
 

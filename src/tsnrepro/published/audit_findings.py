@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from tsnrepro.published.intervals import Interval, format_number
 from tsnrepro.published.tables import Cell
+from tsnrepro.records.values import UNIT_SYMBOLS
 
 
 class Severity(StrEnum):
@@ -73,12 +74,12 @@ class Finding:
 
 
 _MAX_PRINTED = 10
-_UNIT_SYMBOLS = {"1": "", "us": "µs"}
+_SYMBOLS = UNIT_SYMBOLS | {"1": ""}
 
 
 def with_unit(digits: str, unit: str) -> str:
     """Return digits with the symbol of their unit."""
-    symbol = _UNIT_SYMBOLS.get(unit, unit)
+    symbol = _SYMBOLS.get(unit, unit)
     return f"{digits}\u00a0{symbol}" if symbol else digits
 
 

@@ -29,6 +29,7 @@ from tsnrepro.published.tables import (
     repeated_names,
     unknown_name,
 )
+from tsnrepro.records.values import UNIT_SYMBOLS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +145,8 @@ def load_table(document: str, table: str, root: Path | None = None) -> pd.DataFr
 
     Numbers are float64 (empty cells NaN), integers Int64, booleans boolean and texts string (empty
     cells NA). The column ``row`` is the key, ``origin`` the place in the document; units are part
-    of the column names.
+    of the column names. ``attrs["units"]`` and ``attrs["headings"]`` have the units and the printed
+    headings by column.
 
     Raises
     ------
@@ -154,7 +156,7 @@ def load_table(document: str, table: str, root: Path | None = None) -> pd.DataFr
     import pandas as pd  # noqa: PLC0415 - the audit does not need it, and it takes a second
 
     columns = published_table(document, table, root).columns
-    return pd.DataFrame(
+    found = pd.DataFrame(
         {
             field["name"]: pd.Series(
                 list(columns[field["name"]].values), dtype=_DTYPES[field["type"]]
@@ -162,6 +164,28 @@ def load_table(document: str, table: str, root: Path | None = None) -> pd.DataFr
             for field in _resource(document, table, _root(root))["schema"]["fields"]
         }
     )
+    found.attrs = {
+        "units": {
+            name: UNIT_SYMBOLS.get(column.units, column.units)
+            for name, column in columns.items()
+            if isinstance(column.units, str)
+        },
+        "headings": {name: column.title for name, column in columns.items()},
+    }
+    return found
+
+
+def table_names(document: str, root: Path | None = None) -> list[str]:
+    """Return the names of the tables of a document.
+
+    Raises
+    ------
+    FileNotFoundError
+        ``root`` holds no published numbers.
+    UnknownNameError
+        There is no such document.
+    """
+    return list(_tables(document, _root(root)))
 
 
 def published_table(document: str, table: str, root: Path | None = None) -> AuditTable:
@@ -226,13 +250,17 @@ def _root(root: Path | None) -> Path:
 
 
 def _resource(document: str, table: str, base: Path) -> dict[str, Any]:
-    path = base / PACKAGE_FILE
-    resources = _package(path)
+    tables = _tables(document, base)
+    if table not in tables:
+        raise unknown_name("table", table, tables, document)
+    return tables[table]
+
+
+def _tables(document: str, base: Path) -> dict[str, dict[str, Any]]:
+    resources = _package(base / PACKAGE_FILE)
     if document not in resources:
         raise unknown_name("document", document, resources, "the published record")
-    if table not in resources[document]:
-        raise unknown_name("table", table, resources[document], document)
-    return resources[document][table]
+    return resources[document]
 
 
 @cached_by_mtime

@@ -52,6 +52,9 @@ FACTS = frozenset(
 )
 """Keys of all facts. A fact that a kind of testbed does not have is None."""
 
+UNIT_SYMBOLS = {"us": "µs", "bytes": "B"}
+"""Symbols of the units that records and tables write otherwise, in all that is printed."""
+
 Number = Annotated[float, Field(allow_inf_nan=False)]
 # First words of the method of a result whose limits are the range of values, or that has none.
 _NO_INTERVAL = ("range", "no interval")

@@ -7,6 +7,7 @@ site, from vl-convert.
 
 import io
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -19,6 +20,7 @@ from markupsafe import Markup
 from tsnrepro.common.errors import PublishError
 from tsnrepro.papers.svg import data_uri, pdf_to_svg
 from tsnrepro.records.values import Result
+from tsnrepro.results.numbers import TEXT_UNITS
 from tsnrepro.results.runs import AnalysedRun
 
 _SVG = "image/svg+xml"
@@ -47,6 +49,7 @@ _COLOUR_COLUMNS = (
     "question",
 )
 _MAX_COLOURS = 12
+_LOG_DECADES = 3
 
 
 # --- images ---------------------------------------------------------------------------------------
@@ -142,6 +145,7 @@ def trials_plot(trials: pd.DataFrame, page: str) -> dict[str, Any] | None:
     }
     few = [name for name in texts if data[name].nunique() <= _MAX_COLOURS] + numbers
     kinds = {name: "quantitative" if name in numbers else "nominal" for name in columns}
+    axes = {name: _axis(data[name]) if name in numbers else {} for name in columns}
     encoded = {
         name: getattr(altair, name.capitalize())(field=field, type=kinds[field])
         for name, field in chosen.items()
@@ -151,9 +155,7 @@ def trials_plot(trials: pd.DataFrame, page: str) -> dict[str, Any] | None:
         .transform_calculate(address=f"{json.dumps(page + '#')} + datum.trial")
         .mark_point()
         .encode(
-            x=encoded["x"].scale(zero=False),
-            y=encoded["y"].scale(zero=False),
-            color=encoded["color"],
+            **encoded,
             href=altair.Href(field="address", type="nominal"),
         )
         .properties(width="container", height=_HEIGHT)
@@ -172,12 +174,34 @@ def trials_plot(trials: pd.DataFrame, page: str) -> dict[str, Any] | None:
                 "label": label,
                 "chosen": chosen[channel],
                 "options": [
-                    {"name": name, "type": kinds[name]}
+                    {"name": name, "type": kinds[name], "axis": json.dumps(axes[name])}
                     for name in (few if channel == "color" else columns)
                 ],
             }
             for channel, label in labels.items()
         ],
+    }
+
+
+def _axis(column: pd.Series) -> dict[str, Any]:
+    """Return scale and ticks of an axis of numbers: logarithmic if they span three decades.
+
+    Where some are 0 or below, the scale is linear up to the least of the others.
+    """
+    sizes = column.abs().astype(float)
+    sizes = sizes[(sizes > 0) & (sizes < math.inf)]
+    least, most = sizes.min(), sizes.max()
+    if sizes.empty or most < 10**_LOG_DECADES * least:
+        return {"scale": {"zero": False}}
+    if (column.dropna() > 0).all():
+        return {"scale": {"type": "log"}}
+    decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
+    ticks = [float(f"1e{decade}") for decade in decades]
+    below = [-tick for tick in ticks if (column < 0).any()]
+    # Vega would take linear ticks, all at one end.
+    return {
+        "scale": {"type": "symlog", "constant": float(least)},
+        "axis": {"values": [*below, 0, *ticks]},
     }
 
 
@@ -229,7 +253,7 @@ def intervals_plot(values: Mapping[str, Result]) -> dict[str, Any] | None:
         {
             "key": key,
             **{part: _number(getattr(item, part)) for part in ("value", "low", "high")},
-            "unit": item.unit,
+            "unit": TEXT_UNITS.get(item.unit, item.unit),
             "limits": "at 95 %" if item.decides else "range",
         }
         for key, item in sorted(values.items())

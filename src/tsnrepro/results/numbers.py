@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tsnrepro.records.values import Result
+from tsnrepro.records.values import UNIT_SYMBOLS, Result
 
 # From five digits on, groups of three are set apart by a thin space (ISO 80000-1, 7.3.1).
 _GROUPED_FROM = 10_000
@@ -46,8 +46,8 @@ TEXT = Style(
     dots=" … ",
 )
 
-TEX_UNITS = {"%": r"\%", "us": "µs", "percentage points": "points"}
-TEXT_UNITS = {"us": "µs", "percentage points": "points"}
+TEXT_UNITS = UNIT_SYMBOLS | {"percentage points": "points"}
+TEX_UNITS = TEXT_UNITS | {"%": r"\%"}
 
 
 def number(value: float | None, digits: int, style: Style, *, signed: bool = False) -> str:

@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
@@ -22,6 +23,7 @@ from tsnrepro.common.errors import (
     RecordError,
     TestbedError,
     ToolError,
+    TsnreproError,
 )
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.registry import EMULATED, RACK
@@ -37,6 +39,7 @@ from tsnrepro.runner.progress import Progress
 from tsnrepro.runner.testbed import open_for
 from tsnrepro.testbeds.protocol import SharedTestbed, Testbed
 
+_EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 # Collections that take longer find long-lived objects of libraries, not garbage.
 _LONG_SECONDS = 0.01
 
@@ -50,6 +53,10 @@ class StalledError(ToolError):
     def __init__(self, what: str, where: str, times_limit: float) -> None:
         super().__init__(what, where)
         self.times_limit = times_limit
+
+
+class MeasureError(TsnreproError):
+    """An error in the code that measures a trial: it ends the run, and the trial has no record."""
 
 
 # Fills the measurement as it goes, so that a failure keeps what preceded it.
@@ -318,9 +325,32 @@ def _in_parallel(
 def _measure_metered(
     measure: Measure, testbed: Testbed, trial: Trial, measured: Measurement
 ) -> None:
-    """Measure a trial beside stall meters: every record says how its machines stalled."""
+    """Measure a trial beside stall meters: every record says how its machines stalled.
+
+    Raises
+    ------
+    MeasureError
+        The experiment's code failed; the message has its file and line.
+    """
     with stalls_metered(testbed, measured):
-        measure(testbed, trial, measured)
+        try:
+            measure(testbed, trial, measured)
+        except TsnreproError:
+            raise
+        except Exception as error:
+            raise MeasureError(
+                f"trial {trial.label}: {type(error).__name__}: {error}",
+                _line_of(error),
+                "Mend that line and run this again; trials that are recorded are kept",
+            ) from error
+
+
+def _line_of(error: Exception) -> str:
+    """Return the innermost line of an experiment that an error came through, or else of any."""
+    lines = traceback.extract_tb(error.__traceback__)
+    own = [line for line in lines if line.filename.startswith(f"{_EXPERIMENTS}{os.sep}")]
+    line = (own or lines)[-1]
+    return f"{line.filename}, line {line.lineno}, in {line.name}"
 
 
 def _by_testbed(missing: list[Planned]) -> Iterator[tuple[dict[str, Any], list[Planned]]]:

@@ -188,6 +188,10 @@ class EqualTreatment(Check):
     """Values that have to be equal, such as durations."""
     match: list[Formula] = Field(default_factory=list)
     """Columns that identify a point; the groups have to have the same points."""
+    match_if_there: list[str] = Field(default_factory=list)
+    """Further such columns, which the table may lack and whose cells may be empty."""
+    one_for_all_if_there: list[str] = Field(default_factory=list)
+    """The same, but a group with one point may stand beside several of another."""
     counts: bool = False
     """Whether each point needs the same number of rows in every group."""
     unit: str = ""
@@ -221,16 +225,27 @@ class EqualTreatment(Check):
         for row, *values in complete_rows(data, group, *self.match, *self.same, numbers=False):
             bare = [bare_value(value) for value in values]
             split = len(self.match)
-            found.setdefault(tuple(bare[:split]), []).append((row, bare[split:]))
+            optional = [_cell_if_there(row, column) for column in self._optional]
+            found.setdefault((*bare[:split], *optional), []).append((row, bare[split:]))
         return found
+
+    @property
+    def _optional(self) -> list[str]:
+        return [*self.match_if_there, *self.one_for_all_if_there]
 
     def _compared(self, points: dict[str, dict], first: str, other: str) -> Iterator[Finding]:
         """Yield the differences between two groups, by point."""
+        alike = len(self.match) + len(self.match_if_there)
+        shared = {p[:alike] for p in points[first]} & {p[:alike] for p in points[other]}
         for point in points[first] | points[other]:
+            if point[:alike] in shared and not (point in points[first] and point in points[other]):
+                continue
             here, there = (points[group].get(point, []) for group in (first, other))
             anchor: RowScope = (here or there)[0][0]
             at = ", ".join(
-                f"{name} {formatted(v)}" for name, v in zip(self.match, point, strict=True)
+                f"{name} {formatted(v)}"
+                for name, v in zip([*self.match, *self._optional], point, strict=True)
+                if v is not None
             )
             place = f"{first} against {other}" + (f" at {at}" if at else "")
             if not (here and there) or (self.counts and len(here) != len(there)):
@@ -254,6 +269,10 @@ class EqualTreatment(Check):
                         f"{place}: {formula} is {_listed(left)} against {_listed(right)}.",
                         place=place,
                     )
+
+
+def _cell_if_there(row: RowScope, column: str) -> object:
+    return row.columns[column].values[row.index] if column in row.columns else None
 
 
 class PlannedPoints(Check, TableRows):

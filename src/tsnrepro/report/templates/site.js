@@ -42,6 +42,7 @@ function trialsPlot(element) {
       channel.field = option.value;
       channel.type = option.dataset.type;
       channel.title = option.textContent;
+      if (select.dataset.channel !== "color") Object.assign(channel, { scale: {}, axis: {} }, JSON.parse(option.dataset.axis));
     }
     // A click in the legend highlights one colour; dragging pans, shift and wheel zoom.
     const { x, y, color } = spec.encoding;
