@@ -435,6 +435,13 @@ def test_an_optional_column_is_another_of_another_testbed(optional, says):
         parse(Sources, values | {"optional_columns": optional}, "a file")
 
 
+def test_an_unknown_experiment_of_a_paper_is_refused_with_near_ones():
+    values = {"experiments": ["tcp", "latancy"], "columns": {"measured": "selected"}}
+    with pytest.raises(ConfigurationError, match=r"'latancy' \(near: latency\)"):
+        parse(Sources, values, "a file")
+    assert parse(Sources, values | {"experiments": ["tcp"]}, "a file").document is None
+
+
 # --- experiments ----------------------------------------------------------------------------------
 
 
