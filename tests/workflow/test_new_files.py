@@ -24,12 +24,17 @@ from tsnrepro.workflow.new_files import (
     new_testbed,
 )
 
+NEW = "in-a-test"
+
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """Return a repository with the files of testbeds alone, in which new files are written."""
     folder = tmp_path / "repository"
-    shutil.copytree(root() / "config" / "testbeds", folder / "config" / "testbeds")
+    testbeds = folder / "config" / "testbeds"
+    testbeds.mkdir(parents=True)
+    for name in TESTBEDS.values():
+        shutil.copy(root() / "config" / "testbeds" / f"{name}.yaml", testbeds)
     monkeypatch.setattr(new_files, "root", lambda: folder)
     return folder
 
@@ -142,11 +147,12 @@ def test_the_inputs_of_a_new_paper_are_written(manuscript, tmp_path):
 @pytest.mark.timeout(1200)
 def test_what_is_new_runs_on_the_model_and_is_printed(tmp_path):
     copy = copy_of_repository(tmp_path / "copy")
-    for words in ("campaign mine", "experiment jitter --campaign mine", "paper my-paper"):
+    # Names that whoever runs the tests has not.
+    for words in (f"campaign {NEW}", f"experiment in_a_test --campaign {NEW}", f"paper {NEW}"):
         command = (sys.executable, "-m", "tsnrepro.cli", "new", *words.split())
         done = run_in_copy(copy, *command)
         assert done.returncode == 0, done.stdout
-    done = run_snakemake(copy, "--cores", "1", "--config", "testbed=model", "campaign=mine")
+    done = run_snakemake(copy, "--cores", "1", "--config", "testbed=model", f"campaign={NEW}")
     assert done.returncode == 0, done.stdout[-6000:]
-    assert (copy / "results/model/mine/jitter/figures/loss-by-load.pdf").is_file()
-    assert (copy / "results/papers/my-paper/my-paper.pdf").is_file()
+    assert (copy / f"results/model/{NEW}/in_a_test/figures/loss-by-load.pdf").is_file()
+    assert (copy / f"results/papers/{NEW}/{NEW}.pdf").is_file()
