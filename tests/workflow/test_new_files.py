@@ -8,6 +8,7 @@ import pytest
 from repository_copy import copy_of_repository, run_in_copy, run_snakemake
 from synthetic_results import data_sources_of, write_results
 
+from tsnrepro.cli.new import KINDS
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
 from tsnrepro.config import load, load_testbed, papers
@@ -52,8 +53,9 @@ def test_a_campaign_is_valid_and_short(repository):
     assert made.command == "snakemake --cores 1 --config testbed=model campaign=mine"
 
 
-@pytest.mark.parametrize("kind", TESTBEDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_testbed_is_valid_and_says_what_it_is_a_copy_of(repository, kind):
+    assert {*KINDS} == {*TESTBEDS}
     (path,) = new_testbed("lab", kind).paths
     assert load_testbed(repository / path).kind == kind
     schema, note, *_ = (repository / path).read_text(encoding="utf-8").splitlines()

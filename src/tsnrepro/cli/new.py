@@ -8,7 +8,8 @@ from tsnrepro.cli.arguments import add_command, add_name
 if TYPE_CHECKING:
     from tsnrepro.workflow.new_files import NewFiles
 
-_KINDS = ("rack", "nic-pair", "emulated", "guest", "model")
+KINDS = ("rack", "nic-pair", "emulated", "guest", "model")
+"""Kinds of testbeds, as tsnrepro.workflow.new_files has them; that module takes time to load."""
 
 
 def add_commands(commands: Any) -> None:
@@ -52,7 +53,7 @@ def add_commands(commands: Any) -> None:
         "write a testbed, a copy of the example of its kind",
         "tsnrepro new testbed lab --kind rack",
     )
-    testbed.add_argument("--kind", choices=_KINDS, default="rack", help="default: rack")
+    testbed.add_argument("--kind", choices=KINDS, default="rack", help="default: rack")
     _add(
         new,
         "paper",
