@@ -447,9 +447,9 @@ def test_an_unknown_experiment_of_a_paper_is_refused_with_near_ones():
 
 def test_an_unknown_experiment_names_those_there_are():
     with pytest.raises(
-        ConfigurationError, match=r"unknown experiment 'jitter'.*loss, tcp, latency"
+        ConfigurationError, match=r"unknown experiment 'no-such'.*loss, tcp, latency"
     ):
-        measuring.run_experiment("jitter", "emulated", "smoke")
+        measuring.run_experiment("no-such", "emulated", "smoke")
 
 
 def test_an_experiment_that_a_campaign_leaves_out(monkeypatch):
