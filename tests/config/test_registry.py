@@ -38,8 +38,8 @@ def test_every_notebook_belongs_to_an_experiment_or_is_listed():
 
 
 def test_an_unknown_experiment_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigurationError, match=r"'jitter'.*loss, tcp, latency"):
-        experiment("jitter")
+    with pytest.raises(ConfigurationError, match=r"'no-such'.*loss, tcp, latency"):
+        experiment("no-such")
 
 
 def declared(*keys):

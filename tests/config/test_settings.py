@@ -435,14 +435,21 @@ def test_an_optional_column_is_another_of_another_testbed(optional, says):
         parse(Sources, values | {"optional_columns": optional}, "a file")
 
 
+def test_an_unknown_experiment_of_a_paper_is_refused_with_near_ones():
+    values = {"experiments": ["tcp", "latancy"], "columns": {"measured": "selected"}}
+    with pytest.raises(ConfigurationError, match=r"'latancy' \(near: latency\)"):
+        parse(Sources, values, "a file")
+    assert parse(Sources, values | {"experiments": ["tcp"]}, "a file").document is None
+
+
 # --- experiments ----------------------------------------------------------------------------------
 
 
 def test_an_unknown_experiment_names_those_there_are():
     with pytest.raises(
-        ConfigurationError, match=r"unknown experiment 'jitter'.*loss, tcp, latency"
+        ConfigurationError, match=r"unknown experiment 'no-such'.*loss, tcp, latency"
     ):
-        measuring.run_experiment("jitter", "emulated", "smoke")
+        measuring.run_experiment("no-such", "emulated", "smoke")
 
 
 def test_an_experiment_that_a_campaign_leaves_out(monkeypatch):

@@ -11,6 +11,8 @@ from synthetic_results import COMMIT, data_sources_of, entry, write_results, wri
 from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.errors import PublishError
 from tsnrepro.common.latex import breakable, escape
+from tsnrepro.config.papers import sources_of
+from tsnrepro.papers import macros
 from tsnrepro.papers.data_sources import DataSource, DataSources
 from tsnrepro.papers.macros import write_paper_inputs
 
@@ -48,6 +50,25 @@ def fields(path, key):
     start = f"\\tsnset{{{key}}}{{"
     pairs = [line.removeprefix(start).split("}{", 1) for line in lines if line.startswith(start)]
     return {name: text.removesuffix("}") for name, text in pairs}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            r"\pub{table-4-1/frer-dual-path/throughput_mbps}",
+            "table-4-1/frer-dual-path/throughput_mbps",
+        ),
+        (r"\tablerows{tables/loss-rows.tex}", r"tables/loss-rows\.tex"),
+    ],
+)
+def test_a_paper_of_no_document_prints_cells_by_their_whole_path(written, monkeypatch, text, found):
+    sources = sources_of("frer-udp").model_copy(update={"document": None})
+    monkeypatch.setattr(macros, "sources_of", lambda _: sources)
+    with pytest.raises(PublishError, match=rf"{found}.*names none \(main.tex:1"):
+        written(text)
+    key = "frer-udp/table-4-1/frer-dual-path/throughput_mbps"
+    assert fields(written(rf"\pub{{{key}}}") / "published.tex", key)["raw"]
 
 
 def test_a_measured_value_has_every_field(written):

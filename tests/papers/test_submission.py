@@ -5,7 +5,7 @@ import tarfile
 
 import pytest
 import yaml
-from small_paper import KOREAN, small_paper, text_of
+from small_paper import KOREAN, MAIN, small_paper, text_of
 
 from tsnrepro.common.errors import PublishError
 from tsnrepro.common.repository import root
@@ -82,6 +82,17 @@ def test_a_paper_has_to_be_built(built, tmp_path):
     (built[1] / "small.bbl").unlink()
     with pytest.raises(PublishError, match=r"not built .*small\.bbl.* Run snakemake first"):
         write_submission(*built, "arxiv", tmp_path / "a.tar.gz")
+
+
+def test_a_paper_need_not_cite(tmp_path):
+    cites = ("~\\cite{one}", "\\bibliographystyle{IEEEtran}\n\\bibliography{references}\n")
+    main = MAIN
+    for part in cites:
+        assert part in main
+        main = main.replace(part, "")
+    manuscript, results = small_paper(tmp_path, main=main)
+    (results / "small.bbl").unlink()
+    assert files_of(manuscript, results, "arxiv")["small.bbl"] == b""
 
 
 def test_a_tarball_that_does_not_compile_is_not_written(built, tmp_path):

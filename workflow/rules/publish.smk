@@ -61,7 +61,7 @@ rule paper:
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
         "export TSNREPRO_PAPER=$PWD/{params.folder:q}; log=$PWD/{log:q};"
-        " cd paper/{wildcards.paper:q} && latexmk > $log 2>&1"
+        " cd paper/{wildcards.paper:q} && latexmk -norc -r ../latexmkrc > $log 2>&1"
         " || {{ tail -n 40 $log >&2; exit 1; }}"
 
 

@@ -12,6 +12,7 @@ from tsnrepro.cli import (
     completion,
     import_data,
     lists,
+    new,
     notebooks,
     papers,
     rack,
@@ -26,7 +27,7 @@ from tsnrepro.common.ownership import restore_ownership_at_exit
 
 # In the order of --help.
 _MODULES = (
-    *(lists, status, show, rack, study, import_data, audit, verify),
+    *(lists, new, status, show, rack, study, import_data, audit, verify),
     *(notebooks, papers, report, build, completion),
 )
 # Old names, accepted until version 0.3.

@@ -141,9 +141,8 @@ def _check_numbering(arguments: argparse.Namespace) -> None:
     from tsnrepro.config.papers import sources_of  # noqa: PLC0415
     from tsnrepro.papers.pdf_text import numbered_items, numbered_items_table  # noqa: PLC0415
 
-    found = {
-        path.stem: numbered_items(path, sources_of(path.stem).document) for path in arguments.papers
-    }
+    documents = {path: sources_of(path.stem).document for path in arguments.papers}
+    found = {path.stem: numbered_items(path, name) for path, name in documents.items() if name}
     print(numbered_items_table(found))
     missing = [
         f"{item} in {paper}"

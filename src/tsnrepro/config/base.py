@@ -133,20 +133,31 @@ of keys and words on command lines."""
 Name = Annotated[str, Field(pattern=rf"^{NAME}$")]
 
 
+def check_name(name: str, where: str) -> None:
+    """Check the name of a testbed, campaign, study or paper.
+
+    Raises
+    ------
+    ConfigurationError
+        The name has other characters than a name may have; it could lead out of its folder.
+    """
+    if not re.fullmatch(NAME, name):
+        raise ConfigurationError(
+            f"'{name}' is not a name",
+            where,
+            "Names have lower-case letters, digits and hyphens, at most 64, and no hyphen first",
+        )
+
+
 def named_file(folder: Path, name: str) -> Path:
     """Return the path of a named file of the configuration, ``folder/NAME.yaml``.
 
     Raises
     ------
     ConfigurationError
-        The name has other characters than a name may have; it could lead out of the folder.
+        As :func:`check_name`.
     """
-    if not re.fullmatch(NAME, name):
-        raise ConfigurationError(
-            f"'{name}' is not a name",
-            f"config/{folder.name}",
-            "Names have lower-case letters, digits and hyphens, at most 64, and no hyphen first",
-        )
+    check_name(name, f"config/{folder.name}")
     return folder / f"{name}.yaml"
 
 

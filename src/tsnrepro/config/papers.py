@@ -1,5 +1,6 @@
 """The data sources of manuscripts: ``sources.yaml`` in the folder of each."""
 
+from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Self
 
@@ -7,6 +8,7 @@ from pydantic import Field, model_validator
 
 from tsnrepro.common.repository import root
 from tsnrepro.config.base import AnyTestbedKind, ConfigModel, Distinct, formerly, load
+from tsnrepro.config.registry import experiments
 
 SOURCES = "sources.yaml"
 SELECTED = "selected"
@@ -16,8 +18,8 @@ SELECTED = "selected"
 class Sources(ConfigModel):
     """A manuscript's data sources."""
 
-    document: str
-    """The published document of data/published that it reproduces."""
+    document: str | None = None
+    """The published document of data/published that it reproduces; by default none."""
     experiments: Annotated[list[str], Field(min_length=1)]
     """Experiments that it prints; it is built once all of them are measured."""
     optional_experiments: Annotated[list[str], formerly("also")] = []
@@ -38,6 +40,15 @@ class Sources(ConfigModel):
     """Kinds of testbeds that its text describes; by default all that its experiments have."""
     study: bool = False
     """Whether it prints the campaign's parameter study."""
+
+    @model_validator(mode="after")
+    def _experiments_exist(self) -> Self:
+        known = list(experiments())
+        for name in (*self.experiments, *self.optional_experiments):
+            if name not in known:
+                near = get_close_matches(name, known) or known
+                raise ValueError(f"unknown experiment '{name}' (near: {', '.join(near)})")
+        return self
 
     @model_validator(mode="after")
     def _columns_differ(self) -> Self:

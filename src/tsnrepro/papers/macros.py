@@ -17,7 +17,7 @@ from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.errors import PublishError, TsnreproError
 from tsnrepro.common.latex import escape
 from tsnrepro.common.repository import short_commit
-from tsnrepro.config.papers import sources_of
+from tsnrepro.config.papers import SOURCES, sources_of
 from tsnrepro.config.registry import MODEL, experiment
 from tsnrepro.papers import loss_tables
 from tsnrepro.papers.assertions import (
@@ -112,37 +112,51 @@ def write_paper_inputs(
             print(f"{manuscript.name}/{one.text}", file=sys.stderr)
 
 
-def _cells(used: UsedNames, document: str) -> dict[str, Cell]:
+def _cells(used: UsedNames, document: str | None) -> dict[str, Cell]:
     """Return the published cells by key: ``table/row/column`` or ``document/table/row/column``."""
     tables, found = published.catalog(), {}
     for key, places in sorted(used.published.items()):
         where = ", ".join(places)
         if key.count("/") not in (2, 3):
             raise PublishError(f"'{key}' is not table/row/column", where)
+        whole = key.count("/") == 3
+        if not whole and document is None:
+            raise _no_document(f"'{key}'", where)
         try:
-            found[key] = tables.cell(key if key.count("/") == 3 else f"{document}/{key}")
+            found[key] = tables.cell(key if whole else f"{document}/{key}")
         except TsnreproError as error:
             raise PublishError(f"{error.what}. {error.remedy}", where) from error
     return found
 
 
-def _tables(used: UsedNames, sources: DataSources, document: str) -> dict[str, str]:
+def _no_document(what: str, where: str) -> PublishError:
+    return PublishError(
+        f"{what} is of a document, and the paper names none",
+        where,
+        f"Name it in {SOURCES} (document: ...), or write document/table/row/column",
+    )
+
+
+def _tables(used: UsedNames, sources: DataSources, document: str | None) -> dict[str, str]:
     """Return the generated tables that the manuscript inputs, by file."""
     check_known(used.tables, loss_tables.GENERATED, "generated table")
     if not used.tables:
         return {}
+    for name in (loss_tables.LOSS_ROWS, loss_tables.SWEEP_ROWS):
+        if name in used.tables and document is None:
+            raise _no_document(f"the table '{name}'", ", ".join(used.tables[name]))
     runs = [source.runs.get("loss") for source in sources.sources]
     first, *others = [loss_tables.load_summary(loss) if loss else [] for loss in runs]
     phases, *other_phases = [loss_tables.load_phases(loss) if loss else [] for loss in runs]
     found = {}
-    if loss_tables.LOSS_ROWS in used.tables:
+    if document and loss_tables.LOSS_ROWS in used.tables:
         found[loss_tables.LOSS_ROWS] = loss_tables.loss_rows(
             first,
             loss_tables.published_loss(document),
             phases,
             loss_tables.published_durations(document),
         )
-    if loss_tables.SWEEP_ROWS in used.tables:
+    if document and loss_tables.SWEEP_ROWS in used.tables:
         has_simulated = others and not _is_model(sources.sources[0])
         simulated = (others[0], other_phases[0]) if has_simulated else (None, ())
         found[loss_tables.SWEEP_ROWS] = loss_tables.sweep_rows(

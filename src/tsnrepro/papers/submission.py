@@ -14,6 +14,7 @@ from tsnrepro.common.errors import PublishError
 from tsnrepro.common.temporary import temporary_folder
 from tsnrepro.papers.assertions import check_assertions, read_assertions
 from tsnrepro.papers.expansion import LINK, expand, is_korean, linked
+from tsnrepro.papers.manuscript import without_comments
 from tsnrepro.papers.programs import run
 from tsnrepro.papers.tarball import write_tarball
 
@@ -74,7 +75,9 @@ def files_of(manuscript: Path, results: Path, target: str) -> dict[str, bytes]:
     """
     name, papers = manuscript.name, manuscript.parent
     bibliography = results / f"{name}.bbl"
-    if not bibliography.is_file():
+    main = (manuscript / "main.tex").read_text(encoding="utf-8")
+    cites = "\\bibliography{" in without_comments(main)
+    if cites and not bibliography.is_file():
         raise PublishError("the paper is not built", str(bibliography), "Run snakemake first")
     found = {str(path.relative_to(manuscript)): path for path in manuscript.rglob("*.tex")}
     found[f"{name}.tex"] = found.pop("main.tex")
@@ -85,7 +88,7 @@ def files_of(manuscript: Path, results: Path, target: str) -> dict[str, bytes]:
             if path.is_file():
                 found[str(path.relative_to(results))] = path
     content = {place: path.read_bytes() for place, path in found.items()}
-    content[f"{name}.bbl"] = bibliography.read_bytes()
+    content[f"{name}.bbl"] = bibliography.read_bytes() if cites else b""
     if target == "anonymous":
         content[AUTHORS_FILE] = _ANONYMOUS.encode()
     elif target == "journal":
