@@ -448,11 +448,12 @@ def test_the_doctor_finds_what_is_wrong_and_changes_nothing(tmp_path):
     assert all(finding.remedy for finding in found if finding.verdict != PASS)
 
 
-def test_the_doctor_names_a_host_that_cannot_be_reached(tmp_path):
+def test_the_doctor_names_every_host_that_cannot_be_reached(tmp_path):
     with Rack(tmp_path, ("ebpf", "ebpf")) as rack:
         settings = rack.settings()
-    (found,) = examine(settings)
-    assert (found.check, found.verdict) == ("reachable", STOP)
+    found = examine(settings)
+    assert {(finding.check, finding.verdict) for finding in found} == {("reachable", STOP)}
+    assert {finding.role for finding in found} == {"talker", "listener", "sw1", "sw2"}
 
 
 @pytest.mark.parametrize("rack", BOTH)
