@@ -1,6 +1,7 @@
 """Screening of files for content that is not a measurement, and for marks of generated data."""
 
 import re
+from typing import Any
 
 from tsnrepro.common.errors import TsnreproError
 
@@ -100,6 +101,35 @@ def error_in(text: str) -> str | None:
     if match := _ERROR.search(head):
         return f"it is an error message: {match.group().strip()[:_SHOWN]}"
     return "it is a usage text" if _USAGE.search(head) else None
+
+
+def check_not_csit(document: Any, experiment: str) -> None:
+    """Check that a document is no test of FD.io CSIT, but for latencies of its type ``ndrpdr``.
+
+    A rate of CSIT is that of both directions, found by a search or computed from it. Sources: the
+    model of its output files, versions 0.2 to 1, https://github.com/FDio/csit, docs/model/current.
+
+    Raises
+    ------
+    NoMeasurementError
+        It is a test of CSIT that failed, or has nothing that the experiment can hold.
+    """
+    if not isinstance(document, dict) or not {"version", "tags", "message"} <= document.keys():
+        return
+    result = document.get("result", document.get("results"))
+    if not isinstance(result, dict):
+        return
+    kind = result.get("type", document.get("test_type")) or "without result"
+    what = f"it is a test of CSIT of type {kind}"[:_SHOWN]
+    if document.get("passed") is False or document.get("status") == "FAIL":
+        raise NoMeasurementError(f"{what} that failed")
+    if kind != "ndrpdr" or experiment != "latency":
+        raise NoMeasurementError(
+            f"{what}, whose rates are those of a search or of both directions",
+            "",
+            "Supported are the latencies of ndrpdr: format json, experiment latency, "
+            "rows result.latency_forward.{load}",
+        )
 
 
 def generated_mark(text: str) -> str | None:
