@@ -257,6 +257,9 @@ def _cell_by_cell(data: bytes, layout: _Layout) -> _Block:
         valid = pc.and_(valid, pc.match_substring_regex(cells[0], number))
     for index in np.flatnonzero(~valid.to_numpy(zero_copy_only=False)).tolist():
         texts = [c[index].cast(pa.binary()).as_py().decode("utf-8", "replace") for c in cells]
+        if layout.times.named and texts == layout.wanted:
+            what = "its header line is repeated: it has several tests"
+            raise NoMeasurementError(what, "", "Store one test per file")
         invalid[int(numbers[index])] = (
             f"not the times of a packet: {layout.times.delimiter.join(texts)}"
         )
