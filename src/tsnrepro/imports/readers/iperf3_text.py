@@ -379,8 +379,9 @@ def _bytes(line: re.Match) -> tuple[float, float]:
 
 def _rate_times_seconds(line: re.Match) -> tuple[float, float]:
     (least, most), seconds = _around(line["rate"], _factor(line["unit"], "B/s")), _seconds(line)
-    # A total begins at zero, exactly.
     slack = _DIGIT * 10.0 ** -len(line["end"].partition(".")[2])
+    # A total begins at zero, exactly, and an interval at a rounded time.
+    slack *= 2 if float(line["begin"]) else 1
     return least * max(seconds - slack, 0), most * (seconds + slack)
 
 
