@@ -19,6 +19,10 @@ from tsnrepro.imports.mapping import load_mapping
 from tsnrepro.imports.reading import DataFolder, read_file
 
 TIMES = {"sent": "tx", "received": "rx", "unit": "ns"}
+JOINED = {**TIMES, "sequence": "seq", "listener": "listener.csv"}
+ISOCHRON = {"sent": "T", "received": "R", "unit": "ns", "printf_args": "qTR",
+            "printf_format": "%u %T,%d\n"}  # fmt: skip
+ONE_WAY = {"latency_quantity": "one way"}
 TABLES = {
     "csv": table(
         "csv",
@@ -39,7 +43,11 @@ TABLES = {
     "intervals": table("iperf3", rows="intervals"),
     "mausezahn": table("mausezahn"),
     "sockperf": table("sockperf", "latency"),
-    "times": table("times", "latency", latency_quantity="one way", times=TIMES),
+    "sockperf summary": table("sockperf", "latency"),
+    "times": table("times", "latency", times=TIMES, **ONE_WAY),
+    "talker": table("times", "latency", times=JOINED, **ONE_WAY),
+    "listener": table("times", "latency", times=JOINED, **ONE_WAY),
+    "isochron": table("times", "latency", times=ISOCHRON, **ONE_WAY),
 }  # fmt: skip
 SEEDS = {
     "csv": "kind,size,loss,sent,t\nfrer,64,0.5,200,1761180758\ncontrol,1472,0,100,1761180759\n",
@@ -49,7 +57,11 @@ SEEDS = {
     "intervals": printed.IPERF3_UDP_SERVER,
     "mausezahn": printed.MAUSEZAHN,
     "sockperf": printed.sockperf_log([10.0, 20.0, 30.0]),
+    "sockperf summary": printed.SOCKPERF.replace("avg-latency=", "avg-rtt="),
     "times": "tx,rx\n1000,2000\n3000,4500\n5000,\n",
+    "talker": "seq,tx\n1,1000\n2,3000\n3,5000\n",
+    "listener": "rx,seq\n3500,2\n1500,1\n",
+    "isochron": "1 5.000000000,5000000700\n2 5.100000000,0\n3 5.200000000,5200000900\n",
 }
 PIECES = st.sampled_from(
     ["9" * 5000, "-1", "1e999", "1e-400", "nan", "\0", "\ud7ff", "\n" * 50, "[" * 3000,
@@ -69,7 +81,12 @@ def check(kind, content):
 def outcome(kind, content):
     """Read a content as a file of a kind: return the outcome, or the error's message."""
     file = source_file(content, "some/file")
-    folder = DataFolder(file.path.parent, [])
+    folder = DataFolder(file.path.parent, ["listener.csv"])
+    if kind == "listener":
+        folder.used["listener.csv"] = file
+        file = source_file(SEEDS["talker"], "some/file")
+    elif kind == "talker":
+        folder.used["listener.csv"] = source_file(SEEDS["listener"], "listener.csv")
     try:
         return read_file(folder, file, "t", TABLES[kind], 1000.0)
     except TsnreproError as error:

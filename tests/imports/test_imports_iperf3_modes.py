@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from iperf3_writer import TcpTest, UdpTest
+from iperf3_writer import TcpTest, UdpTest, scaled
 from reader_files import source_file, table
 
 from tsnrepro.imports.readers import iperf3
@@ -146,7 +146,26 @@ def test_rates_in_every_unit_of_the_format_option(unit):
     if unit.endswith("Bytes"):
         size = 8 * 1024 ** ("KMGT".index(unit[0]) + 1)
     text = TCP.text().replace("936 Mbits/sec", f"2.50 {unit}/sec")
+    text = text.replace("1.09 GBytes", scaled(10 * 2.5 * size / 8, 1024, "Bytes"))
     assert known(text, "tcp")[0]["goodput_mbps"] == pytest.approx(2.5 * size / 1e6)
+
+
+@pytest.mark.parametrize("unit", ["Gbits", "Kbits", "MBytes"])
+def test_rates_in_another_unit_than_the_bytes_are_refused(unit):
+    assert f" {unit}/sec" in refusal(TCP.text().replace("Mbits", unit), "tcp")
+
+
+def test_a_total_that_is_broken_off_is_refused():
+    """Its count may lack digits, and its name shows whose count it is."""
+    text = UDP.text()
+    end = text.index("sender\n")
+    for cut in range(end - len("(0%)  0"), end):
+        assert "broken off" in refusal(text[:cut])
+
+
+def test_lines_of_two_tests_are_refused():
+    lines = zip(TCP.text().splitlines(), TcpTest(10**9, 10**9, 2).text().splitlines(), strict=True)
+    assert "several tests" in refusal("".join(f"{a}\n{b}\n" for a, b in lines), "tcp")
 
 
 def test_a_server_s_json_behind_a_client_s_text():

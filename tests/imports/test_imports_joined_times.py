@@ -50,11 +50,18 @@ def test_lost_and_unknown_packets_and_copies():
     assert found.skipped == [("l.csv", "1 packets that the talker did not send")]
 
 
+def test_decimals_and_integers_are_joined_exactly():
+    found = read([(2, EPOCH_NS), (1, 3000)], [(1, "3000.25"), (2, f"{EPOCH_NS + 7}.5"), (1, 9000)])
+    assert found.latencies_us.tolist() == [0.0075, 0.00025]
+
+
 @pytest.mark.parametrize(
     ("sent", "received", "says"),
     [
         ([(1, 10), (1, 20)], [(1, 30)], "sent twice"),
         ([(1, 10)], [(2, 30)], "none of its packets"),
+        ([(1, 10)], [], "none of its packets"),
+        ([(2, 10), (1, 20), (2, 30)], [(1, 30)], "sent twice"),
         ([(1, 10)], [(1, 5)], "arrive when or before"),
         ([(1.5, 10)], [(1, 5)], "sequence number or time"),
     ],

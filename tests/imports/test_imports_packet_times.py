@@ -138,3 +138,9 @@ def test_a_missing_column_is_an_error_of_the_mapping():
         read(b"tx,arrival\n1,2\n", NAMED)
     with pytest.raises(RecordError, match="times in the mapping"):
         read(b"1,2\n", Times(sent=0, received=5, unit="s"))
+
+
+def test_two_tests_in_a_file_are_refused():
+    text = text_of([(1000, 2000), (3000, 4500)])
+    with pytest.raises(NoMeasurementError, match="header line is repeated"):
+        read(text + text, NAMED)

@@ -225,3 +225,14 @@ def test_a_log_of_times_alone():
     log = f"{RULE}txTime, rxTime\n1.000000000, 1.000100000\n2.0, 0.0\n3.0, 3.0002\n{RULE}"
     assert parse_log(log)["half_round_trip_us"].tolist() == pytest.approx([50, 100])
     assert next(log_pieces(io.BytesIO(log.encode()))).tolist() == pytest.approx([50, 100])
+
+
+@pytest.mark.parametrize("summary", [True, False])
+def test_a_log_that_is_broken_off_or_has_another_behind_it_is_refused(summary):
+    whole = printed.sockperf_log([10.125, 20.25], summary=False, closed=False)
+    with pytest.raises(NoMeasurementError, match="last row of its log is broken off"):
+        read(whole[:-2])
+    other = printed.sockperf_log([30.5], summary=summary)
+    for end in ("", "------------------------------\n"):
+        with pytest.raises(NoMeasurementError, match=r"several logs|row"):
+            read(whole + end + other)

@@ -9,7 +9,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -138,21 +138,29 @@ class SourceFile:
         return self._cleaned(self._first)
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the file in blocks of whole lines, cleaned; a second thread computes the checksum.
+        """Yield the file in blocks of whole lines, cleaned.
+
+        A second thread reads the next block and computes the checksum.
 
         Raises
         ------
         NoMeasurementError
             A line is longer than 16 MiB.
         """
-        digest, hashing, nul_bytes, rest = hashlib.sha256(), None, 0, b""
+        digest, nul_bytes, rest = hashlib.sha256(), 0, b""
         wide = self._first[:2] if self.is_utf16 else b""
         with self._opened() as file, ThreadPoolExecutor(1) as pool:
-            while raw := file.read(_BLOCK_BYTES):
-                _await(hashing)
-                hashing = pool.submit(digest.update, raw)
-                if not wide and (found := raw.count(0)):
-                    nul_bytes, raw = nul_bytes + found, raw.translate(None, b"\0")
+
+            def read() -> bytes:
+                raw = file.read(_BLOCK_BYTES)
+                digest.update(raw)
+                return raw
+
+            ahead = pool.submit(read)
+            while raw := ahead.result():
+                ahead = pool.submit(read)
+                if not wide and b"\0" in raw:
+                    nul_bytes, raw = nul_bytes + raw.count(0), raw.translate(None, b"\0")
                 if end := _line_end(raw, wide):
                     whole, rest = rest + raw[:end], raw[end:]
                     yield _narrow(whole, wide)
@@ -160,7 +168,6 @@ class SourceFile:
                 rest += raw
                 if len(rest) > _MAX_LINE_BYTES:
                     raise NoMeasurementError("it has a line of more than 16 MiB")
-            _await(hashing)
             if rest:
                 yield _narrow(rest, wide)
             self._check_same(file.fileno())
@@ -225,11 +232,6 @@ class SourceFile:
 def _state(handle: int) -> tuple[int, int, int]:
     found = os.fstat(handle)
     return found.st_size, found.st_mtime_ns, found.st_ino
-
-
-def _await(work: Future | None) -> None:
-    if work is not None:
-        work.result()
 
 
 def _line_end(raw: bytes, wide: bytes) -> int:

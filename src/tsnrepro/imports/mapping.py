@@ -41,6 +41,8 @@ _TOOL_EXPERIMENTS = {
     "mausezahn": ("loss",),
 }
 INTERVALS = "intervals"
+PRINTF_CODE = re.compile("%(.)", re.DOTALL)
+"""A code of isochron's ``--printf-format``."""
 # What data sets write for a missing value.
 MISSING_VALUES = ("", "NA", "N/A", "n/a", "nan", "NaN", "-nan", "-NaN", "null", "None", "-")
 
@@ -134,10 +136,16 @@ class Times(ConfigModel):
     """Character before the decimals of a number, such as ``,``."""
     missing: list[str] = Key(default_factory=list)
     """Values of ``received`` or ``latency`` that mean a lost packet, as an empty cell does."""
+    printf_format: str | None = None
+    """``--printf-format`` of ``isochron report``, whose output the file is."""
+    printf_args: str | None = None
+    """``--printf-args`` of ``isochron report``. ``sent`` and ``received`` are two of these, such as
+    ``T`` and ``R`` for the hardware timestamps; ``q`` has to be among them."""
 
     def recorded(self) -> dict[str, Any]:
         """Return the keys for a record: later ones only where they are used."""
         later = {"sequence", "listener"} if not self.listener else set()
+        later |= set() if self.printf_args else {"printf_format", "printf_args"}
         return self.model_dump(exclude=later | ({"decimal"} if self.decimal == "." else set()))
 
     @property
@@ -148,7 +156,13 @@ class Times(ConfigModel):
     @property
     def named(self) -> bool:
         """Whether the columns are named by a header line."""
-        return isinstance(self.columns[0], str)
+        return isinstance(self.columns[0], str) and self.printf_args is None
+
+    @property
+    def printf_line(self) -> str:
+        """The line of a packet in ``printf_format``, without its end."""
+        line = (self.printf_format or "").replace(r"\t", "\t").replace(r"\n", "\n")
+        return line.removesuffix("\n")
 
     @model_validator(mode="after")
     def _sound(self) -> Self:
@@ -167,7 +181,25 @@ class Times(ConfigModel):
         if any(isinstance(column, int) and not 0 <= column < 10**4 for column in columns):
             raise ValueError("columns are numbered from 0 to 9999")
         _check_known("time", self.unit)
+        if self.printf_format is not None or self.printf_args is not None:
+            self._check_printf()
         return self
+
+    def _check_printf(self) -> None:
+        codes = [code for code in PRINTF_CODE.findall(self.printf_line) if code != "%"]
+        arguments = self.printf_args or ""
+        if len(codes) != len(arguments) or set(codes) - set("duxT"):
+            raise ValueError("printf_format needs one of %d, %u, %x and %T for each of printf_args")
+        if {"\n", "\\"} & set(self.printf_line):
+            raise ValueError(r"printf_format: one line per packet; \n and \t are known escapes")
+        if self.unit != "ns" or self.latency or self.listener or self.missing:
+            raise ValueError("with printf_format give sent, received and unit: ns only")
+        printed = dict(zip(arguments, codes, strict=True))
+        if len(printed) < len(arguments):
+            raise ValueError("printf_args: a variable is printed twice")
+        for name in ("q", *self.columns):
+            if printed.get(str(name), "x") == "x":
+                raise ValueError(f"printf_args: '{name}' has to be printed, with %d, %u or %T")
 
 
 class Observations(ConfigModel):
@@ -254,9 +286,10 @@ class MappedTable(ConfigModel):
     @property
     def source_tool(self) -> str | None:
         """The measuring program, if known."""
-        return self.tool or (
-            self.format if self.format in _TOOL_EXPERIMENTS.keys() - {"times"} else None
-        )
+        printed = self.times is not None and self.times.printf_args is not None
+        tools = _TOOL_EXPERIMENTS.keys() - {"times"}
+        implied = self.format if self.format in tools else None
+        return self.tool or ("isochron" if printed else implied)
 
     @property
     def has_columns(self) -> bool:

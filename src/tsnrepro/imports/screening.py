@@ -1,6 +1,7 @@
 """Screening of files for content that is not a measurement, and for marks of generated data."""
 
 import re
+from typing import Any
 
 from tsnrepro.common.errors import TsnreproError
 
@@ -12,6 +13,18 @@ class NoMeasurementError(TsnreproError):
 # Only the beginning of a file is searched, which shows what it is; logs may have gigabytes.
 HEAD_BYTES = 65536
 _SHOWN = 160
+
+ISOCHRON_SUMMARY = re.compile(
+    r"^(?:Summary:$|Packets not (?:completely TX timestamped|received): \d"
+    r"|Could not calculate statistics, no packets were received|HW TX deadline misses: \d"
+    r"|.* takes on average -?[\d.naif]+% of the cycle time|[\w .]+: min -?\d+ max -?\d+ mean )",
+    re.MULTILINE,
+)
+"""A line of the summary that ``isochron report --summary`` prints."""
+_ISOCHRON_LOG = b"ISOCHRON\0"
+_PRINT_PACKETS = (
+    "isochron report --printf-format '%u,%d,%d\\n' --printf-args qTR prints its packets' times"
+)
 
 _USAGE = re.compile(r"^[ \t]*usage:?[ \t]+\S", re.IGNORECASE | re.MULTILINE)
 # Not of a statistic's name: `std-error=0.042`.
@@ -62,14 +75,16 @@ def check_has_data(data: bytes, name: str = "") -> None:
     Raises
     ------
     NoMeasurementError
-        It is empty, consists of NUL bytes or white space, is an HTML page, is compressed, or is a
-        pointer to a file that was not fetched.
+        It is empty, consists of NUL bytes or white space, is an HTML page, is compressed, is a
+        binary log of isochron, or is a pointer to a file that was not fetched.
     """
     if found := _COMPRESSED.match(data):
         what = "a data file of flent, compressed" if ".flent" in name else "compressed"
         raise NoMeasurementError(f"it is {what} ({found.lastgroup})", "", "Unpack it")
     if not data.strip(b"\0 \t\r\n"):
         raise NoMeasurementError("it is empty" if not data else "it holds only NUL and white space")
+    if data.startswith(_ISOCHRON_LOG):
+        raise NoMeasurementError("it is a binary log of isochron", "", _PRINT_PACKETS)
     if data.startswith(_POINTER):
         raise NoMeasurementError(
             "it is a Git LFS pointer, not the file", "", "Fetch the file: git lfs pull"
@@ -81,9 +96,40 @@ def check_has_data(data: bytes, name: str = "") -> None:
 def error_in(text: str) -> str | None:
     """Return the reason why a text is not a measurement if it is an error or usage message."""
     head = text[:HEAD_BYTES]
+    if ISOCHRON_SUMMARY.search(head):
+        return f"it is the summary of isochron alone; {_PRINT_PACKETS}"
     if match := _ERROR.search(head):
         return f"it is an error message: {match.group().strip()[:_SHOWN]}"
     return "it is a usage text" if _USAGE.search(head) else None
+
+
+def check_not_csit(document: Any, experiment: str) -> None:
+    """Check that a document is no test of FD.io CSIT, but for latencies of its type ``ndrpdr``.
+
+    A rate of CSIT is that of both directions, found by a search or computed from it. Sources: the
+    model of its output files, versions 0.2 to 1, https://github.com/FDio/csit, docs/model/current.
+
+    Raises
+    ------
+    NoMeasurementError
+        It is a test of CSIT that failed, or has nothing that the experiment can hold.
+    """
+    if not isinstance(document, dict) or not {"version", "tags", "message"} <= document.keys():
+        return
+    result = document.get("result", document.get("results"))
+    if not isinstance(result, dict):
+        return
+    kind = result.get("type", document.get("test_type")) or "without result"
+    what = f"it is a test of CSIT of type {kind}"[:_SHOWN]
+    if document.get("passed") is False or document.get("status") == "FAIL":
+        raise NoMeasurementError(f"{what} that failed")
+    if kind != "ndrpdr" or experiment != "latency":
+        raise NoMeasurementError(
+            f"{what}, whose rates are those of a search or of both directions",
+            "",
+            "Supported are the latencies of ndrpdr: format json, experiment latency, "
+            "rows result.latency_forward.{load}",
+        )
 
 
 def generated_mark(text: str) -> str | None:

@@ -14,7 +14,7 @@ from tsnrepro.imports.readers.iperf3_totals import (
     check_sum,
 )
 from tsnrepro.imports.readers.row import Known
-from tsnrepro.imports.screening import NoMeasurementError
+from tsnrepro.imports.screening import NoMeasurementError, check_not_csit
 from tsnrepro.tools import iperf3
 
 _FIRST_TO_COUNT_SENT = 3
@@ -83,6 +83,7 @@ def _document(text: str) -> dict[str, Any]:
         document = iperf3.document(text)
     except ToolError as error:
         raise NoMeasurementError(error.what, "", error.remedy) from error
+    check_not_csit(document, "")
     if "x_values" in document:
         raise NoMeasurementError("it is a data file of flent, not an output of iperf3")
     for part in (document.get("end", {}), *document.get("intervals", [])):

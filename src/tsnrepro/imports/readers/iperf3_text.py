@@ -65,6 +65,8 @@ _IPERF_2 = re.compile(
 )
 # Printed numbers are rounded, and some are truncated: to their last digit.
 _DIGIT = 0.51
+# Another unit is a factor of 8 or 1000.
+_AGREEMENT = 2
 
 
 def before_server_output(text: str) -> str:
@@ -80,6 +82,7 @@ def totals(text: str, wants_udp: bool) -> Known:
     NoMeasurementError
         As :func:`tsnrepro.imports.readers.iperf3.read`.
     """
+    _check_last_line(text)
     text = before_server_output(_plain(text))
     test = _one_test(text)
     sender, receiver = test.of("sender"), test.of("receiver")
@@ -177,7 +180,7 @@ class _Test:
 def _plain(text: str) -> str:
     """Return the text without prefixes, and once where it or each of its lines is there twice."""
     lines = [line.rstrip() for line in _PREFIX.sub("", text).strip().splitlines()]
-    lines = [one for one, before in zip(lines, [None, *lines], strict=False) if one != before]
+    lines = lines[::2] if lines[::2] == lines[1::2] else lines
     half = len(lines) // 2
     return "\n".join(lines[:half] if lines[:half] == lines[half:] else lines) + "\n"
 
@@ -213,6 +216,13 @@ def _check_complete(text: str, end: int) -> None:
         # A server is stopped by an interrupt when its test is over.
         if not (idle and "the server has terminated" in failure[0]):
             raise NoMeasurementError(iperf3.reported(failure[0].removeprefix("iperf3: ")))
+
+
+def _check_last_line(text: str) -> None:
+    """Raise if the last line, which has no end, may lack the end of a count or the total's name."""
+    last = text[text.rfind("\n") + 1 :].rstrip()
+    if _LINE.search(last) and not last.endswith(("sender", "receiver")):
+        raise NoMeasurementError("its last line is broken off")
 
 
 def _start_of_totals(text: str, lines: list[re.Match]) -> int:
@@ -283,6 +293,13 @@ def _parameters(text: str) -> Known:
 
 
 def _rate(line: re.Match) -> float:
+    least, most = _rate_times_seconds(line)
+    fewest, largest = _bytes(line)
+    if fewest > _AGREEMENT * most or least > _AGREEMENT * largest:
+        raise NoMeasurementError(
+            f"{line['amount']} {line['bytes']} in {_seconds(line):.4g} s are not "
+            f"{line['rate']} {line['unit']}"
+        )
     return scaled(float(line["rate"]), _factor(line["unit"], "Mb/s"))
 
 
@@ -362,8 +379,9 @@ def _bytes(line: re.Match) -> tuple[float, float]:
 
 def _rate_times_seconds(line: re.Match) -> tuple[float, float]:
     (least, most), seconds = _around(line["rate"], _factor(line["unit"], "B/s")), _seconds(line)
-    # A total begins at zero, exactly.
     slack = _DIGIT * 10.0 ** -len(line["end"].partition(".")[2])
+    # A total begins at zero, exactly, and an interval at a rounded time.
+    slack *= 2 if float(line["begin"]) else 1
     return least * max(seconds - slack, 0), most * (seconds + slack)
 
 

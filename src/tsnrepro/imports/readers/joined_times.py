@@ -41,23 +41,47 @@ def read(talker: SourceFile, listener: SourceFile, times: Times) -> PacketTimes:
     found = PacketTimes()
     sent = _times_by_sequence(talker, times, times.sent, found)
     received = _times_by_sequence(listener, times, times.received, found)
-    if pc.count_distinct(sent["sequence"]).as_py() < len(sent):
+    numbers = sent["sequence"].to_numpy()
+    if not _increases(numbers) and len(np.unique(numbers)) < len(numbers):
         raise NoMeasurementError(
             "a sequence number is sent twice",
             "",
             "Store one run per file, without numbers that start again",
         )
-    first = received.group_by("sequence").aggregate([("time", "min")])
-    where = pc.index_in(sent["sequence"], value_set=first["sequence"].combine_chunks())
-    arrival = first["time_min"].combine_chunks().take(where.combine_chunks())
+    if not _increases(received["sequence"].to_numpy()):
+        received = received.sort_by([("sequence", "ascending"), ("time", "ascending")])
+    unsent, arrival = _first_arrivals(numbers, received)
+    del received
+    kind = pa.int64() if sent["time"].type == arrival.type == pa.int64() else _TIME
+    departure = sent["time"].cast(kind)
     found.sent = len(sent)
-    found.latencies_us = np.array(latencies_of([sent["time"].combine_chunks(), arrival]))
+    found.latencies_us = np.array(latencies_of([departure, arrival.cast(kind)]))
     if not found.received:
         raise NoMeasurementError(f"none of its packets is in the listener's {listener.relative}")
-    if unsent := len(first) - (len(where) - where.null_count):
+    if unsent:
         found.skipped.append((listener.relative, f"{unsent} packets that the talker did not send"))
         found.skipped_rows += unsent
-    return completed(found, times, list(pc.min_max(sent["time"]).as_py().values()))
+    return completed(found, times, list(pc.min_max(departure).as_py().values()))
+
+
+def _increases(numbers: np.ndarray) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
+def _first_arrivals(numbers: np.ndarray, received: pa.Table) -> tuple[int, Any]:
+    """Return how many packets were not sent, and the first arrival of each one that was.
+
+    The received ones are sorted; the arrival of a lost packet is null.
+    """
+    known = received["sequence"].to_numpy()
+    distinct = np.count_nonzero(known[1:] != known[:-1]) + bool(len(known))
+    where = np.searchsorted(known, numbers)
+    lost = np.ones(len(numbers), bool)
+    if len(known):
+        np.minimum(where, len(known) - 1, out=where)
+        lost = known[where] != numbers
+    arrived = len(lost) - np.count_nonzero(lost)
+    return distinct - arrived, received["time"].take(pa.array(where, mask=lost))
 
 
 def _times_by_sequence(
@@ -67,19 +91,25 @@ def _times_by_sequence(
     # The number takes the place of the time of sending, and the time that of receipt.
     keys = {"sent": times.sequence, "received": column, "sequence": None, "listener": None}
     layout = times.model_copy(update=keys)
-    schema = pa.schema([("sequence", pa.int64()), ("time", _TIME)])
-    tables = [schema.empty_table()]
+    numbers, taken = [], []
     for block in blocks_of(file, layout):
         found.skipped_rows += len(block.invalid)
         found.skipped += [(file.relative, why[:80]) for why in [*block.invalid.values()][:5]]
+        number, time = block.columns
         try:
-            columns = [
-                one.cast(kind) for one, kind in zip(block.columns, schema.types, strict=True)
-            ]
+            numbers.append(number.cast(pa.int64()))
+            taken.append(time if time.type == pa.int64() else time.cast(_TIME))
         except pa.ArrowInvalid as error:
             reason = str(error)[:200]
             raise NoMeasurementError(
                 f"{file.relative}: a sequence number or time that is none: {reason}"
             ) from error
-        tables.append(pa.table(columns, schema=schema))
-    return pa.concat_tables(tables).drop_null()
+    kind = _TIME if any(time.type == _TIME for time in taken) else pa.int64()
+    columns = [_chunked(numbers, pa.int64()), _chunked(taken, kind)]
+    return pa.table(columns, names=["sequence", "time"]).drop_null()
+
+
+def _chunked(parts: list[Any], kind: Any) -> Any:
+    chunks = [c for part in parts for c in getattr(part, "chunks", [part])]
+    parts.clear()
+    return pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind).combine_chunks()

@@ -9,7 +9,7 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.files import SourceFile, printable
 from tsnrepro.imports.mapping import MappedTable
 from tsnrepro.imports.readers.row import DataRow, FileRows, names_available
-from tsnrepro.imports.screening import NoMeasurementError, error_in
+from tsnrepro.imports.screening import NoMeasurementError, check_not_csit, error_in
 from tsnrepro.tools.parsing import readable_json
 
 _RANGE = re.compile(r"(\d{0,9}):(\d{0,9})")
@@ -28,7 +28,8 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
     Raises
     ------
     NoMeasurementError
-        The file is not JSON, an error or usage message, or a tool's report of an error.
+        The file is not JSON, an error or usage message, a tool's report of an error, or a test of
+        CSIT that the experiment cannot hold.
     RecordError
         There is nothing at the path, or no record.
     """
@@ -38,6 +39,7 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
     document = file.parsed[encoding]
     if isinstance(document, dict) and isinstance(document.get("error"), str):
         raise NoMeasurementError(f"it reports an error: {document['error'][:_MAX_SHOWN]}")
+    check_not_csit(document, table.experiment)
     parts = table.rows.split(".") if table.rows else []
     if isinstance(document, list) and not parts:
         parts = ["*"]

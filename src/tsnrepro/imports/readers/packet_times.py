@@ -18,6 +18,7 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import MISSING_VALUES, Times
 from tsnrepro.imports.plausibility import wrong_latency
+from tsnrepro.imports.readers import isochron
 from tsnrepro.imports.readers.row import DECIMAL_COMMA, names_available
 from tsnrepro.imports.screening import NoMeasurementError, error_in
 from tsnrepro.imports.units import factor
@@ -157,6 +158,9 @@ def latencies_of(columns: list[Any]) -> np.ndarray:
 
 def blocks_of(file: SourceFile, times: Times) -> Iterator[_Block]:
     """Yield the columns of a file block by block."""
+    if times.printf_args is not None:
+        yield from (_Block(*one) for one in isochron.blocks(file, times))
+        return
     layout: _Layout | None = None
     # Integers are read twice as fast as decimals; the first block shows which they are.
     kinds = [pa.int64(), _EXACT]
@@ -253,6 +257,9 @@ def _cell_by_cell(data: bytes, layout: _Layout) -> _Block:
         valid = pc.and_(valid, pc.match_substring_regex(cells[0], number))
     for index in np.flatnonzero(~valid.to_numpy(zero_copy_only=False)).tolist():
         texts = [c[index].cast(pa.binary()).as_py().decode("utf-8", "replace") for c in cells]
+        if layout.times.named and texts == layout.wanted:
+            what = "its header line is repeated: it has several tests"
+            raise NoMeasurementError(what, "", "Store one test per file")
         invalid[int(numbers[index])] = (
             f"not the times of a packet: {layout.times.delimiter.join(texts)}"
         )

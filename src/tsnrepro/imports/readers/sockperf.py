@@ -12,6 +12,7 @@ from tsnrepro.imports.screening import NoMeasurementError, error_in
 from tsnrepro.records.columns import QUANTILES
 from tsnrepro.tools import sockperf
 
+_COLUMN = b"txTime"
 _SUMMARY = "[Valid Duration]"
 
 
@@ -50,16 +51,22 @@ def observations(file: SourceFile):
     header = _log(file)
     if header is None:
         raise NoMeasurementError("it is not a full log of sockperf")
-    parts, count = [], 0
-    for rows in sockperf.observed_rows(_behind(file, header.end())):
+    parts, count, rows, others = [], 0, b"", []
+    blocks = _watched(_behind(file, header.end()), others)
+    for rows in sockperf.observed_rows(blocks):
         try:
             parts += sockperf.log_columns(rows, header)
         except ToolError as error:
             where = f"among observations {count} to {count + rows.count(10) - 1}"
             raise NoMeasurementError(f"{error.what}, {where}") from error
         count += len(parts[-1])
+    others += [block for block in blocks if _COLUMN in block]
+    if others:
+        raise NoMeasurementError("it has several logs", "", "Store one test per file")
     if not count:
         raise NoMeasurementError("its log has no observation")
+    if not rows.endswith((b"\n", b"\r")):
+        raise NoMeasurementError("the last row of its log is broken off")
     return np.concatenate(parts)
 
 
@@ -69,6 +76,13 @@ def _log(file: SourceFile) -> re.Match[bytes] | None:
     if found is None and file.size > len(file.head):
         found = sockperf.LOG_HEADER.search(file.clean)
     return found
+
+
+def _watched(blocks: Iterator[bytes], others: list[bytes]) -> Iterator[bytes]:
+    """Yield blocks, and collect those with the header of another log."""
+    for block in blocks:
+        others += [block] if _COLUMN in block else []
+        yield block
 
 
 def _behind(file: SourceFile, start: int) -> Iterator[bytes]:
