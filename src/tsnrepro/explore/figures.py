@@ -340,7 +340,7 @@ def compared(table: pd.DataFrame, of: str = "") -> Figure:
     y = np.arange(len(chosen))
     red, grey = sns.color_palette("colorblind")[3], GREY
     colours = [red if apart else grey for apart in chosen["apart"].fillna(False)]
-    dashes = ["--" if unknown else "-" for unknown in chosen["apart"].isna()]
+    dashes: Any = ["--" if unknown else "-" for unknown in chosen["apart"].isna()]
     first = chosen["value_one"].to_numpy(float)
     limits = chosen[["low_other", "high_other"]].to_numpy(float) / first[:, None]
     ends = limits.min(axis=1), limits.max(axis=1)

@@ -146,7 +146,7 @@ def _drawn(trials: pd.DataFrame, x: str | None, y: str, title: str) -> Figure:
     figure, axes = plt.subplots(figsize=(7, 2.8), layout="constrained")
     plt.close(figure)
     kind = next((f"factor {k}" for k in _KINDS if f"factor {k}" in trials), None)
-    groups = list(trials.groupby(kind)) if kind else [("", trials)]
+    groups: list[tuple[Any, pd.DataFrame]] = [*trials.groupby(kind)] if kind else [("", trials)]
     styles = styles_of(trials[kind].dropna()) if kind else {"": {}}
     for name, group in groups:
         over = group[x] if x else pd.Series(range(len(group)), index=group.index)

@@ -80,8 +80,8 @@ def _first_arrivals(numbers: np.ndarray, received: pa.Table) -> tuple[int, Any]:
     if len(known):
         np.minimum(where, len(known) - 1, out=where)
         lost = known[where] != numbers
-    arrived = len(lost) - np.count_nonzero(lost)
-    return distinct - arrived, received["time"].take(pa.array(where, mask=lost))
+    arrived = len(lost) - int(np.count_nonzero(lost))
+    return int(distinct) - arrived, received["time"].take(pa.array(where, mask=lost))
 
 
 def _times_by_sequence(
