@@ -27,6 +27,9 @@ WHOLE_WAY = "tests/workflow/test_whole_way.py"
 MINIATURES = "tests/workflow/test_miniatures.py"
 # A pattern over the whole command, and the test that runs it or its like in miniature.
 COVERED = {
+    r"tsnrepro new \w+ [\w-]+|snakemake .* campaign=(jitter|mine).*": (
+        "tests/workflow/test_new_files.py::test_what_is_new_runs_on_the_model_and_is_printed"
+    ),
     r"(sudo )?scripts/reproduce": f"{WHOLE_WAY}",
     r"scripts/setup( --python-only)?": "scripts/fresh-machine",
     r"(sudo )?scripts/fresh-machine scripts/test": "scripts/fresh-machine",
@@ -144,6 +147,14 @@ def test_the_tests_that_are_named_exist(place):
         assert name in {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
 
 
+# Campaigns that the pages make.
+MADE = [
+    made[1]
+    for command in COMMANDS
+    if (made := re.fullmatch(r"tsnrepro new (?:campaign|experiment) (\w+)", command.text))
+]
+
+
 @cache
 def names_in(folder: str) -> set[str]:
     return {path.stem for path in (root() / folder).glob("*.yaml")}
@@ -159,7 +170,7 @@ def test_what_a_command_names_is_there(command):
         if match := re.fullmatch(r"(campaign|study)=([\w-]+)", word):
             kind, name = match.groups()
             folder = {"campaign": "config/campaigns", "study": "config/studies"}[kind]
-            assert name in names_in(folder) | {"imported"}, word
+            assert name in names_in(folder) | {"imported", *MADE}, word
         if match := re.fullmatch(r"testbed=([\w-]+)", word):
             known = names_in("config/testbeds") | names_in("config/imports") | {"auto"}
             assert match[1] in known, word
