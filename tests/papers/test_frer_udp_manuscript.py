@@ -197,7 +197,11 @@ class TestPages(PageChecks):
         PAPER.assert_abstracts_print_limits(results, [english, korean])
 
     @pytest.mark.parametrize(
-        ("frer_ms", "says"), [(99.0, "FRER gains no time"), (200.0, "buffers take longer to fill")]
+        ("frer_ms", "says"),
+        [
+            (99.0, "a second buffer fills with a second copy"),
+            (200.0, "buffers take longer to fill"),
+        ],
     )
     def test_what_is_said_of_buffers_follows_the_model(self, tmp_path, frer_ms, says):
         text = PAPER.text(PAPER.typeset(with_buffers(tmp_path, frer_ms)))
@@ -268,7 +272,7 @@ class TestPages(PageChecks):
         )
         write_paper_inputs(PAPER.folder, tmp_path / "paper", DataSources([column]))
         text = PAPER.text(PAPER.typeset(tmp_path))
-        for said in ("payload 1000 bytes", "one-way latencies", "No trial was accounted for"):
+        for said in ("payload 1000 B", "one-way latencies", "No trial was accounted for"):
             assert said in text, said
         assert ("no TCP goodput of both configurations" in text) == (len(only) == 1)
         body, _, _ = text.partition("References")
