@@ -95,7 +95,8 @@ class CardOfTest:
         if words.startswith(("tc -j", "ip -j")):
             return "[]"
         if words.startswith("cat /sys/class/net/"):
-            return f"{MACS[self.name]}\n" if words.endswith("address") else "1000\n"
+            shown = {"address": MACS[self.name], "duplex": "full"}
+            return shown.get(words.rpartition("/")[2], "1000") + "\n"
         if words.startswith("ethtool --show-eee"):
             return "EEE settings for enp3s0:\n\tEEE status: enabled - active\n"
         if words.startswith("uname -m"):

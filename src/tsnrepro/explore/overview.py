@@ -12,7 +12,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.config import files as campaigns
-from tsnrepro.explore.figures import styles_of
 from tsnrepro.imports.manifest import is_imported
 from tsnrepro.records.store import RawStore, is_done, read_trial
 from tsnrepro.runner.plan import planned_trials
@@ -143,6 +142,9 @@ def _is_number(trials: pd.DataFrame, name: str) -> bool:
 
 
 def _drawn(trials: pd.DataFrame, x: str | None, y: str, title: str) -> Figure:
+    # It chooses a backend that draws on no screen, and a notebook may want its own.
+    from tsnrepro.explore.figures import styles_of  # noqa: PLC0415
+
     figure, axes = plt.subplots(figsize=(7, 2.8), layout="constrained")
     plt.close(figure)
     kind = next((f"factor {k}" for k in _KINDS if f"factor {k}" in trials), None)

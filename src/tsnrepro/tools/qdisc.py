@@ -387,19 +387,12 @@ def tag_by_priority(device: str, program: str) -> list[list[str]]:
 
 # iproute2 before 6.5 prints broken JSON while taprio has a schedule that is not in force yet: it is
 # asked again for 5 s.
-_SHOW = """\
-tries=0
-while output=$(tc -s -j qdisc show dev "$1") || exit; do
-    case $output in
-    *'],{"base_time"'* | *'",{"base_time"'*) ;;
-    *) break ;;
-    esac
-    [ "$tries" -lt 50 ] || break
-    tries=$((tries + 1))
-    sleep 0.1
-done
-printf '%s\\n' "$output"
-"""
+_SHOW = (
+    'tries=0; while output=$(tc -s -j qdisc show dev "$1") || exit; do case $output in '
+    """*'],{"base_time"'* | *'",{"base_time"'*) ;; *) break ;; esac; """
+    '[ "$tries" -lt 50 ] || break; tries=$((tries + 1)); sleep 0.1; done; '
+    "printf '%s\\n' \"$output\""
+)
 
 
 def show(device: str) -> list[str]:
