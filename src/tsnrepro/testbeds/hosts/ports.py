@@ -195,10 +195,13 @@ def check_queues(shell: Shell, device: str) -> None:
         )
 
 
-def speed_and_duplex(shell: Shell, device: str, rate_mbps: float) -> tuple[str, bool | None]:
+def speed_and_duplex(
+    shell: Shell, device: str, rate_mbps: float, *, card: bool = False
+) -> tuple[str, bool | None]:
     """Return a port's speed and duplex as text, and whether they are full duplex at a rate.
 
     None is unknown: the driver does not tell, or the port is none of a card, and has no speed.
+    ``card`` says that it is one, else its device tells.
     """
     folder = f"/sys/class/net/{device}"
     speed, duplex = (
@@ -207,11 +210,11 @@ def speed_and_duplex(shell: Shell, device: str, rate_mbps: float) -> tuple[str, 
     shown = f"{speed or 'unknown'} Mb/s, {duplex or 'unknown'} duplex"
     if speed == f"{rate_mbps:g}" and duplex == "full":
         return shown, True
-    of_card = shell.query(["test", "-e", f"{folder}/device"]).exit_status == 0
+    of_card = card or shell.query(["test", "-e", f"{folder}/device"]).exit_status == 0
     return shown, False if of_card and speed.isdigit() else None
 
 
-def check_speed(shell: Shell, device: str, rate_mbps: float) -> None:
+def check_speed(shell: Shell, device: str, rate_mbps: float, *, card: bool = False) -> None:
     """Refuse a card at another speed, or at half duplex.
 
     Raises
@@ -219,7 +222,7 @@ def check_speed(shell: Shell, device: str, rate_mbps: float) -> None:
     TestbedError
         It runs so.
     """
-    shown, good = speed_and_duplex(shell, device, rate_mbps)
+    shown, good = speed_and_duplex(shell, device, rate_mbps, card=card)
     if good is False:
         raise TestbedError(
             f"{device} runs at {shown}, and link_rate_mbps is {rate_mbps:g}",

@@ -54,7 +54,7 @@ class CardDriver:
         ports.check_filters(self._shell, self._card, state["port"])
         ports.check_queues(self._shell, self._card)
         if state["port"]["up"]:
-            ports.check_speed(self._shell, self._card, self._rate)
+            ports.check_speed(self._shell, self._card, self._rate, card=True)
 
     def prepare(self) -> None:
         """Disable EEE: leaving low-power idle takes microseconds, and i225's gates need it off."""
