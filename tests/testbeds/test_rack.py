@@ -451,8 +451,8 @@ def test_the_doctor_finds_what_is_wrong_and_changes_nothing(tmp_path):
 def test_the_doctor_names_every_host_that_cannot_be_reached(tmp_path):
     with Rack(tmp_path, ("ebpf", "ebpf")) as rack:
         settings = rack.settings()
-    found = examine(settings)
-    assert {(finding.check, finding.verdict) for finding in found} == {("reachable", STOP)}
+    found = [finding for finding in examine(settings) if finding.verdict == STOP]
+    assert {finding.check for finding in found} == {"reachable"}
     assert {finding.role for finding in found} == {"talker", "listener", "sw1", "sw2"}
 
 
