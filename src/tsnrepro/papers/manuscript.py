@@ -82,12 +82,12 @@ def scan_text(text: str, name: str, used: UsedNames | None = None) -> UsedNames:
     text = _RANGE.sub(r"\\pub{\1}\\pub{\2}", without_comments(text))
     used, text = used or UsedNames(), _CELLS.sub(_expanded_cells, text)
     for match in _CONDITION.finditer(text):
-        used.measured.setdefault(match[1], []).append(_place(name, text, match))
+        used.measured.setdefault(match[1], []).append(place_of(match, text, name))
     for match in _COMMAND.finditer(text):
         kind = _KINDS.get(match["command"])
         if kind is None:
             continue
-        place = _place(name, text, match)
+        place = place_of(match, text, name)
         key = match["key"].strip()
         if "\\" in key or "#" in key:
             raise PublishError(
@@ -99,7 +99,8 @@ def scan_text(text: str, name: str, used: UsedNames | None = None) -> UsedNames:
     return used
 
 
-def _place(name: str, text: str, match: re.Match[str]) -> str:
+def place_of(match: re.Match[str], text: str, name: str) -> str:
+    """Return the place of a match in the text of a file: ``name:line``."""
     return f"{name}:{text.count(chr(10), 0, match.start()) + 1}"
 
 

@@ -142,18 +142,18 @@ def in_order_of(planned: Iterable[Planned], key: Callable[[Planned], Any]) -> li
     return numbered(sorted(planned, key=key))
 
 
-def grouped_by_testbed(planned: Iterable[Planned]) -> list[Planned]:
+def grouped_by_testbed(planned: Iterable[Planned], compared: str = "") -> list[Planned]:
     """Return planned trials with those together that need the same settings of the testbed.
 
     Bringing up another testbed takes seconds, longer than a short trial. Trials on the testbed as
     it is configured come first; within a testbed blocks, and trials of a block, keep their order.
-    Numbers of paths are compared with each other, so each block of them brings up all of them:
-    what one bring-up does to its trials is then scatter, and no difference of paths.
+    Of a setting whose values are ``compared`` with each other each block brings up all of them:
+    what one bring-up does to its trials is then scatter, and no difference of the setting.
     """
 
     def place(item: Planned) -> tuple[bool, bytes, int, bytes]:
-        others = {name: value for name, value in item.testbed.items() if name != "paths"}
-        block = item.trial.repetition if "paths" in item.testbed else 0
+        others = {name: value for name, value in item.testbed.items() if name != compared}
+        block = item.trial.repetition if compared in item.testbed else 0
         return bool(item.testbed), canonical_json(others), block, canonical_json(item.testbed)
 
     return in_order_of(planned, place)

@@ -182,21 +182,33 @@ def relative_difference(
         percent = 100 * (first.mean() / second.mean() - 1)
         why = "a value is not above half a step of the readings" if half else NOT_POSITIVE
         return Comparison(without_interval(float(percent), why, n, "%", level), math.nan)
-    middle, lower, upper = (
-        difference_of_means(np.log(first + off), np.log(second - off), level, paired=paired)
-        for off in (0.0, -half, half)
-    )
-    found, p_value = middle.estimate, middle.p_value
+    logs = _difference_of_logs(first, second, 0.0, level, paired=paired)
+    found, p_value = logs.estimate, logs.p_value
     if found.decides:
-        ends = {"low": lower.estimate.low, "high": upper.estimate.high}
-        found = replace(found, **ends, method=f"{found.method} of logarithms")
+        found = replace(found, method=f"{found.method} of logarithms")
     if found.decides and half:
+        lower, upper = (
+            _difference_of_logs(first, second, off, level, paired=paired) for off in (-half, half)
+        )
         method = f"{Limits.BOUND}: {found.method}, half a step of the readings off"
-        found = replace(found, method=method, limits=Limits.BOUND)
+        ends = {"low": lower.estimate.low, "high": upper.estimate.high}
+        found = replace(found, **ends, method=method, limits=Limits.BOUND)
         nearest = lower if found.value > 0 else upper
         p_value = nearest.p_value if nearest.estimate.value * found.value > 0 else 1.0
     percent = {name: 100 * math.expm1(getattr(found, name)) for name in ("value", "low", "high")}
     return Comparison(replace(found, **percent, unit="%"), p_value)
+
+
+def _difference_of_logs(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    off: float,
+    level: float,
+    *,
+    paired: bool,
+) -> Comparison:
+    """Return the difference of logarithms of readings that are all so far off, apart."""
+    return difference_of_means(np.log(first + off), np.log(second - off), level, paired=paired)
 
 
 def signed_rank(

@@ -30,6 +30,7 @@ TESTBEDS = {
 _SKELETONS = Path(__file__).with_name("skeletons")
 _SUFFIX = ".in"
 _LINKS = (".chktexrc", "latexmkrc")
+_OTHER = "Take another name, or edit what is there"
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,62}")
 # First words of other keys, and pages of a report that are not of an experiment.
 _TAKEN = ("study", "testbed", "index", "ledger", "provenance", "published")
@@ -169,9 +170,6 @@ def _check_identifier(name: str) -> None:
         )
     if (root() / where / name).exists():
         raise ConfigurationError(f"experiment '{name}' exists", f"{where}/{name}", _OTHER)
-
-
-_OTHER = "Take another name, or edit what is there"
 
 
 def _named(folder: str, name: str) -> str:

@@ -78,7 +78,8 @@ def plan(settings: LossSettings, seed: int, kind: str) -> list[Planned]:
         if part.max_repetitions
         for item in _of_part(part, settings, kind, up_to=part.max_repetitions)
     ]
-    planned = grouped_by_testbed([*in_blocks(first, seed), *in_blocks(further, seed)])
+    in_order = [*in_blocks(first, seed), *in_blocks(further, seed)]
+    planned = grouped_by_testbed(in_order, compared="paths")
     # A further repetition is measured as a whole, on all its testbeds.
     return in_order_of(planned, lambda item: item.trial.repetition if item.stopping_rule else 0)
 
