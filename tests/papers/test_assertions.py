@@ -10,7 +10,7 @@ from test_tsnrepro_style import compiled
 
 from tsnrepro.cli import main
 from tsnrepro.common.errors import PublishError
-from tsnrepro.papers.assertions import Assertion, read_assertions, write_assertions
+from tsnrepro.papers.assertions import Assertion, as_json, read_assertions
 from tsnrepro.papers.data_sources import DataSource, DataSources
 from tsnrepro.papers.macros import write_paper_inputs
 from tsnrepro.papers.pdf_text import pages
@@ -88,7 +88,7 @@ def test_a_wrong_condition_stops_the_build(tmp_path, condition, says):
 def test_no_submission_is_packed_while_one_is_not_carried(tmp_path):
     manuscript, results = small_paper(tmp_path)
     one = Assertion("main.tex:7", HIGHER, "It is higher.", carried=False, found="it is lower")
-    write_assertions([one], results / "assertions.json")
+    (results / "assertions.json").write_text(as_json([one]))
     with pytest.raises(PublishError, match=r"(?s)1 sentence.*main.tex:7.*it is lower"):
         write_submission(manuscript, results, "arxiv", tmp_path / "a.tar.gz")
     assert not (tmp_path / "a.tar.gz").exists()

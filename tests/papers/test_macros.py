@@ -307,3 +307,21 @@ def test_a_range_of_observed_values_has_no_limits(written):
     assert found["interval"] == r"2.0 (1.0\,\ldots\,3.0)"
     assert found["bounds"] == r"1.0\,\ldots\,3.0"
     assert (found["raw"], found["rawlo"], found["rawhi"]) == ("2.0", "nil", "nil")
+
+
+def test_every_file_that_is_written_is_returned_for_its_checksum(tmp_path):
+    write_run(tmp_path / "tcp", [entry("tcp.x.mbps", 1.5)], [entry("testbed.commit", COMMIT)])
+    figure = tmp_path / "tcp" / "figures" / "f.pdf"
+    figure.parent.mkdir()
+    figure.write_bytes(b"figure")
+    manuscript = tmp_path / "frer-udp"
+    manuscript.mkdir()
+    text = r"\val{tcp.x.mbps}\measuredfigure{tcp/f}"
+    text += r'\asserted{measured("tcp.x.mbps").value > 1}{More.}'
+    (manuscript / "main.tex").write_text(text)
+    sources = DataSources([DataSource("measured", {"tcp": tmp_path / "tcp"})])
+    written = write_paper_inputs(manuscript, tmp_path / "out", sources)
+    there = {path for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert {*written} == there
+    names = {path.relative_to(tmp_path / "out").as_posix() for path in there}
+    assert names >= {"values.tex", "assertions.json", "figures/tcp/f.pdf"}

@@ -112,9 +112,7 @@ def _paper_inputs(arguments: argparse.Namespace) -> None:
     from tsnrepro.records.integrity import write_sums  # noqa: PLC0415
 
     sources, output = parse_data_sources(arguments.runs, arguments.study), arguments.output
-    write_paper_inputs(arguments.manuscript, output, sources, arguments.verdicts)
-    names = ("values.tex", "published.tex", "provenance.*", "verdicts.tex", "figures/**/*")
-    files = {path for name in names for path in output.glob(name) if path.is_file()}
+    files = write_paper_inputs(arguments.manuscript, output, sources, arguments.verdicts)
     write_sums(output / "inputs.sha256", files)
 
 

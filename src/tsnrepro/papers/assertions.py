@@ -16,7 +16,7 @@ from pathlib import Path
 from tsnrepro.common.errors import PublishError, TsnreproError
 from tsnrepro.common.latex import escape
 from tsnrepro.papers.latex_source import arguments
-from tsnrepro.papers.manuscript import without_comments
+from tsnrepro.papers.manuscript import place_of, without_comments
 from tsnrepro.published.derived_results import RecordedValues
 from tsnrepro.published.expressions import ExpressionStep, MissingResultError, parse
 from tsnrepro.records.values import Result
@@ -75,8 +75,7 @@ def assertions(manuscript: Path, values: Mapping[str, Result]) -> list[Assertion
     for path in sorted(manuscript.rglob("*.tex")):
         text = without_comments(path.read_text(encoding="utf-8"))
         for match in _COMMAND.finditer(text):
-            line = text.count("\n", 0, match.start()) + 1
-            place = f"{path.relative_to(manuscript).as_posix()}:{line}"
+            place = place_of(match, text, path.relative_to(manuscript).as_posix())
             (condition, sentence), _ = arguments(text, match.end(), 2)
             found.append(_judged(place, one_line(condition), one_line(sentence), values))
     return found
@@ -107,10 +106,9 @@ def assertion_fields(judged: Iterable[Assertion]) -> Iterator[tuple[str, dict[st
         )
 
 
-def write_assertions(judged: Iterable[Assertion], path: Path) -> None:
-    """Write assertions as JSON."""
-    text = json.dumps([asdict(one) for one in judged], indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+def as_json(judged: Iterable[Assertion]) -> str:
+    """Return assertions as the text of their file."""
+    return json.dumps([asdict(one) for one in judged], indent=1, ensure_ascii=False) + "\n"
 
 
 def read_assertions(results: Path) -> list[Assertion]:

@@ -23,9 +23,9 @@ from tsnrepro.papers import loss_tables
 from tsnrepro.papers.assertions import (
     ASSERTIONS_FILE,
     Assertion,
+    as_json,
     assertion_fields,
     assertions,
-    write_assertions,
 )
 from tsnrepro.papers.data_sources import COMMIT, STUDY, DataSource, DataSources
 from tsnrepro.papers.manuscript import UsedNames, check_known, scan, scan_text
@@ -47,8 +47,8 @@ def write_paper_inputs(
     output: Path,
     sources: DataSources,
     verdicts: Path | None = None,
-) -> None:
-    """Write the generated files of a manuscript, and copy its figures.
+) -> list[Path]:
+    """Write the generated files of a manuscript, copy its figures, and return all of them.
 
     Parameters
     ----------
@@ -96,20 +96,22 @@ def write_paper_inputs(
     )
     if verdicts is not None:
         tables["verdicts.tex"] = verdicts.read_text(encoding="utf-8")
-    for name, text in {
+    texts = {
         "values.tex": "".join((*_value_lines(values.values()), *_assertion_lines(judged))),
         "published.tex": "".join(_cell_lines(cells)),
         "provenance.tex": provenance.as_tex(),
         "provenance.json": provenance.as_json(),
+        ASSERTIONS_FILE: as_json(judged),
         **tables,
-    }.items():
+    }
+    for name, text in texts.items():
         path = output / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    write_assertions(judged, output / ASSERTIONS_FILE)
     for one in judged:
         if not one.carried:
             print(f"{manuscript.name}/{one.text}", file=sys.stderr)
+    return [*map(output.joinpath, texts), *(output / "figures").rglob("*.pdf")]
 
 
 def _cells(used: UsedNames, document: str | None) -> dict[str, Cell]:
