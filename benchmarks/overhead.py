@@ -64,17 +64,19 @@ def no_op(campaign: str, scratch: Path) -> tuple[float, float]:
 
 def outside(campaign: str, scratch: Path) -> tuple[float, float, int]:
     """Return the times of rebuilding all results and of the least that needs, and the notebooks."""
-    runs = [path for path in RESULTS.glob(f"*/{campaign}") if path.parent.name != "reports"]
+    folders = RESULTS.glob(f"*/{campaign}")
+    runs = [path for path in folders if path.parent.name not in {"papers", "reports"}]
     notebooks = sum(len(list(run.rglob("*.ipynb"))) for run in runs)
     source = scratch / "empty.ipynb"
     source.write_text(json.dumps(EMPTY_NOTEBOOK))
     papermill = [str(BIN / "papermill"), str(source), str(scratch / "out.ipynb")]
     least = sum(seconds(papermill, scratch) for _ in range(notebooks))
-    for paper in (RESULTS / "papers").iterdir():
+    papers = RESULTS / "papers" / campaign
+    for paper in papers.iterdir():
         manuscript = ROOT / "paper" / paper.name
         command = ["latexmk", "-g", f"-outdir={scratch / paper.name}"]
         least += seconds(command, manuscript, TSNREPRO_PAPER=str(paper))
-    for folder in (*runs, RESULTS / "papers", RESULTS / "reports" / campaign):
+    for folder in (*runs, papers, RESULTS / "reports" / campaign):
         shutil.rmtree(folder)
     rebuilt = seconds(["snakemake", "--cores", "4", "--config", f"campaign={campaign}"], ROOT)
     return rebuilt, least, notebooks

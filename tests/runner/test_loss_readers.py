@@ -247,8 +247,8 @@ def test_a_switch_drops_what_is_too_much_only_where_the_talker_can_send_on(bring
     assert held_up["result"]["offered_mbps"] < 25
     found = measured(slow, **load, send_buffer_bytes=4_000_000).values
     sent, seconds = (found["result"][name] for name in ("sent", "send_seconds"))
-    # A tagged frame's link of 20 Mb/s carries 19.07, and its queue and bucket 326 kB once. On a busy
-    # machine the talker takes longer than a second.
+    # A tagged frame's link of 20 Mb/s carries 19.07, and its queue and bucket 326 kB once. On a
+    # busy machine the talker takes longer than a second.
     carried = seconds * 19.07e6 / 8 / 1472 + (262_144 + 64_000) / 1524
     assert found["accounting"]["network_lost"] == pytest.approx(sent - carried, abs=0.02 * sent)
     assert found["accounting"]["host_lost"] == found["accounting"]["unaccounted"] == 0

@@ -71,7 +71,7 @@ def test_a_campaign_runs_to_its_pages_and_papers(miniatures, name, testbed):
     assert measured == expected
     for manuscript in manuscripts() if campaign(name).papers else ():
         if {*sources_of(manuscript).experiments} <= expected:
-            folder = miniatures / "results/papers" / manuscript
+            folder = miniatures / "results/papers" / report.name / manuscript
             assert (folder / f"{manuscript}.pdf").is_file()
             log = (folder / f"{manuscript}.log").read_text(encoding="utf-8", errors="replace")
             assert not off_the_page(log), manuscript

@@ -15,7 +15,7 @@ from tsnrepro.config.files import campaign
 
 CAMPAIGN, SECOND, PAPER = "queues", "second", "software-bridge"
 # What a paper is printed from; LaTeX adds nothing to whose numbers stand in it.
-PRINTED = f"results/papers/{PAPER}/provenance.json"
+PRINTED = f"results/papers/model-{CAMPAIGN}/{PAPER}/provenance.json"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -109,13 +109,13 @@ def test_results_are_stale_when_what_they_rest_on_changed(repository, monkeypatc
 
 
 def test_the_text_fits_a_terminal_and_names_the_papers(repository):
-    pdf = repository / "results/papers/frer-udp/frer-udp.pdf"
+    pdf = repository / "results/papers/quick/frer-udp/frer-udp.pdf"
     pdf.parent.mkdir(parents=True)
     pdf.touch()
     said = status.as_text(status.statuses(testbed="model", campaign_name="short"))
     assert max(map(len, said.splitlines())) <= 80
     assert "tcp" in said
-    assert "results/papers/frer-udp/frer-udp.pdf" in said
+    assert "results/papers/quick/frer-udp/frer-udp.pdf" in said
     assert "tas-evaluation is not built yet" in said
 
 

@@ -53,7 +53,7 @@ def results(repository):
 
 @pytest.fixture
 def paper(repository):
-    return repository / "results" / "papers" / "frer-udp"
+    return repository / "results/papers" / CAMPAIGN / "frer-udp"
 
 
 def values_of(folder):
@@ -99,7 +99,7 @@ def test_snakemakes_own_report_holds_figures_tables_and_papers(repository, tmp_p
 
 
 def test_papers_are_packed(repository):
-    folder = repository / "results" / "papers" / "frer-udp" / "submission"
+    folder = repository / "results/papers" / CAMPAIGN / "frer-udp/submission"
     tarball = folder / "frer-udp-anonymous.tar.gz"
     wanted = ("--", "html", "wordcount", str(tarball.relative_to(repository)))
     done = snakemake(repository, *wanted, campaign=CAMPAIGN)
@@ -202,7 +202,7 @@ def after_edit(repository, name, old, new):
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-REPORT, PAPER = f"results/reports/{SELECTION}", "results/papers/frer-udp"
+REPORT, PAPER = f"results/reports/{SELECTION}", f"results/papers/{SELECTION}/frer-udp"
 PRINTED = {f"paper_inputs {PAPER}/values.tex"}
 PRINTED |= {f"paper {PAPER}/frer-udp.pdf", f"paper_html {PAPER}/frer-udp.html"}
 AUDITED = {f"audit {REPORT}/ledger.html", f"report {REPORT}/index.html"}

@@ -1,6 +1,9 @@
 # From results to pages: the manuscripts' generated parts, the PDFs, the report, the deposit.
 
 DEPOSIT = f"tsnrepro-{PLAN.name}"
+# A campaign's papers are its own; here are links to those built last.
+LATEST = "results/papers/latest"
+PAPER = f"results/papers/{PLAN.name}/{{paper}}"
 
 
 rule paper_inputs:
@@ -13,16 +16,16 @@ rule paper_inputs:
         tracked("data/published"),
         verdicts=f"{PLAN.report}/verdicts.tex",
     output:
-        values="results/papers/{paper}/values.tex",
-        published="results/papers/{paper}/published.tex",
-        provenance="results/papers/{paper}/provenance.tex",
-        record="results/papers/{paper}/provenance.json",
-        verdicts="results/papers/{paper}/verdicts.tex",
-        assertions="results/papers/{paper}/assertions.json",
-        figures=directory("results/papers/{paper}/figures"),
-        sums="results/papers/{paper}/inputs.sha256",
+        values=f"{PAPER}/values.tex",
+        published=f"{PAPER}/published.tex",
+        provenance=f"{PAPER}/provenance.tex",
+        record=f"{PAPER}/provenance.json",
+        verdicts=f"{PAPER}/verdicts.tex",
+        assertions=f"{PAPER}/assertions.json",
+        figures=directory(f"{PAPER}/figures"),
+        sums=f"{PAPER}/inputs.sha256",
     log:
-        "results/papers/{paper}/inputs.log",
+        f"{PAPER}/inputs.log",
     conda:
         "../../environment.yml"
     params:
@@ -49,20 +52,21 @@ rule paper:
         "paper/latexmkrc",
     output:
         report(
-            "results/papers/{paper}/{paper}.pdf",
+            f"{PAPER}/{{paper}}.pdf",
             category="Papers",
             labels={"paper": "{paper}"},
         ),
     log:
-        "results/papers/{paper}/latexmk.log",
+        f"{PAPER}/latexmk.log",
     conda:
         "../../environment.yml"
     params:
         folder=lambda wildcards, output: Path(output[0]).parent,
     shell:
         "export TSNREPRO_PAPER=$PWD/{params.folder:q}; log=$PWD/{log:q};"
-        " cd paper/{wildcards.paper:q} && latexmk -norc -r ../latexmkrc > $log 2>&1"
-        " || {{ tail -n 40 $log >&2; exit 1; }}"
+        " (cd paper/{wildcards.paper:q} && latexmk -norc -r ../latexmkrc > $log 2>&1)"
+        " || {{ tail -n 40 $log >&2; exit 1; }};"
+        " mkdir -p {LATEST:q} && ln -sfnr {params.folder:q} {LATEST:q}"
 
 
 # The paper as one HTML page with the numbering of the PDF, from the .aux that latexmk leaves beside it.
@@ -75,9 +79,9 @@ rule paper_html:
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
         "paper/authors.tex",
     output:
-        "results/papers/{paper}/{paper}.html",
+        f"{PAPER}/{{paper}}.html",
     log:
-        "results/papers/{paper}/html.log",
+        f"{PAPER}/html.log",
     conda:
         "../../environment.yml"
     params:
@@ -99,12 +103,12 @@ rule submission:
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
         "paper/authors.tex",
         "paper/korean-journal.cls",
-        pdf="results/papers/{paper}/{paper}.pdf",
+        pdf=f"{PAPER}/{{paper}}.pdf",
     output:
-        tarball="results/papers/{paper}/submission/{paper}-{target}.tar.gz",
-        pdf="results/papers/{paper}/submission/{paper}-{target}.pdf",
+        tarball=f"{PAPER}/submission/{{paper}}-{{target}}.tar.gz",
+        pdf=f"{PAPER}/submission/{{paper}}-{{target}}.pdf",
     log:
-        "results/papers/{paper}/submission/{target}.log",
+        f"{PAPER}/submission/{{target}}.log",
     wildcard_constraints:
         target="arxiv|anonymous|journal",
     conda:
@@ -142,12 +146,12 @@ rule paper_diff:
         files_compared_with(AGAINST),
         "paper/authors.tex",
         "paper/tsnrepro.sty",
-        pdf="results/papers/{paper}/{paper}.pdf",
+        pdf=f"{PAPER}/{{paper}}.pdf",
     output:
-        pdf="results/papers/{paper}/submission/{paper}-diff.pdf",
-        source="results/papers/{paper}/submission/{paper}-diff.tex",
+        pdf=f"{PAPER}/submission/{{paper}}-diff.pdf",
+        source=f"{PAPER}/submission/{{paper}}-diff.tex",
     log:
-        "results/papers/{paper}/submission/diff.log",
+        f"{PAPER}/submission/diff.log",
     conda:
         "../../environment.yml"
     params:

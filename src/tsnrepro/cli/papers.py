@@ -14,7 +14,7 @@ def add_commands(commands: Any) -> None:
         "paper-inputs",
         _paper_inputs,
         "write a manuscript's macros, tables and figures",
-        "tsnrepro paper-inputs paper/frer-udp results/papers/frer-udp \\",
+        "tsnrepro paper-inputs paper/frer-udp results/papers/latest/frer-udp \\",
         "    --run measured=results/emulated/quick/loss",
         hidden=True,
     )
@@ -36,7 +36,7 @@ def add_commands(commands: Any) -> None:
         "html",
         _html,
         "convert a built paper to a single HTML page",
-        "tsnrepro html paper/frer-udp results/papers/frer-udp frer-udp.html",
+        "tsnrepro html paper/frer-udp results/papers/latest/frer-udp frer-udp.html",
     )
     _add_paper(html)
     html.add_argument("output", type=Path, help="the page, .html")
@@ -46,7 +46,7 @@ def add_commands(commands: Any) -> None:
         "diff",
         _diff,
         "typeset the changes to a paper since a revision or a submission",
-        "tsnrepro diff paper/frer-udp results/papers/frer-udp v1.0 changes.pdf",
+        "tsnrepro diff paper/frer-udp results/papers/latest/frer-udp v1.0 changes.pdf",
     )
     _add_paper(diff)
     diff.add_argument(
@@ -59,7 +59,7 @@ def add_commands(commands: Any) -> None:
         "wordcount",
         _wordcount,
         "count the words of built papers",
-        "tsnrepro wordcount results/papers/frer-udp/frer-udp.pdf",
+        "tsnrepro wordcount results/papers/latest/frer-udp/frer-udp.pdf",
     )
     wordcount.add_argument("papers", type=Path, nargs="+", metavar="PDF")
 
@@ -68,7 +68,7 @@ def add_commands(commands: Any) -> None:
         "check-numbering",
         _check_numbering,
         "check that built papers carry the documents' tables and figures",
-        "tsnrepro check-numbering results/papers/frer-udp/frer-udp.pdf",
+        "tsnrepro check-numbering results/papers/latest/frer-udp/frer-udp.pdf",
     )
     numbering.add_argument("papers", type=Path, nargs="+", metavar="PDF")
 
@@ -93,7 +93,8 @@ def add_commands(commands: Any) -> None:
         "submission",
         _submission,
         "pack a built paper so that it compiles alone",
-        "tsnrepro submission arxiv paper/frer-udp results/papers/frer-udp a.tar.gz",
+        "tsnrepro submission arxiv paper/frer-udp results/papers/latest/frer-udp \\",
+        "    frer-udp.tar.gz",
         hidden=True,
     )
     submission.add_argument("target", help="arxiv, anonymous (for blind review) or journal")
@@ -161,7 +162,9 @@ def _check(arguments: argparse.Namespace) -> None:
     from tsnrepro.papers.assertions import REWRITE, read_assertions  # noqa: PLC0415
 
     results = Path(arguments.paper)
-    judged = read_assertions(results if results.is_dir() else Path("results/papers") / results)
+    if not results.is_dir():
+        results = Path("results/papers/latest") / results
+    judged = read_assertions(results)
     for one in judged:
         print(one.text)
     lacking = sum(not one.carried for one in judged)

@@ -60,7 +60,7 @@ def write_report(
     runs
         Folders of analysed runs, one per experiment, of one or several testbeds.
     papers
-        Folders of built papers. The site has copies: a paper's folder is that of its last campaign.
+        Folders of built papers, of which the site has copies.
     reason
         One line on what was measured where and why; may be empty.
 

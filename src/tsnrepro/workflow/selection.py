@@ -1,7 +1,7 @@
 """The selection of a call of ``snakemake``: runs, their testbeds, and papers.
 
-Results are stored by testbed, campaign and experiment, papers by name. A paper's sources name the
-runs in its columns. A call may use several testbeds.
+Results are stored by testbed, campaign and experiment, papers by selection and name. A paper's
+sources name the runs in its columns. A call may use several testbeds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,8 +35,9 @@ class SelectedRun:
 
 @dataclass(frozen=True)
 class Paper:
-    """A manuscript with the runs in each of its columns."""
+    """A manuscript with the runs in each of its columns; ``selection`` names those of the call."""
 
+    selection: str
     name: str
     columns: Mapping[str, tuple[SelectedRun, ...]]
     study: str | None
@@ -44,7 +45,7 @@ class Paper:
     @property
     def folder(self) -> str:
         """The folder of its PDF and generated files."""
-        return f"{RESULTS}/papers/{self.name}"
+        return f"{RESULTS}/papers/{self.selection}/{self.name}"
 
     @property
     def runs(self) -> list[SelectedRun]:
@@ -59,8 +60,8 @@ class SelectionPlan:
     Attributes
     ----------
     name
-        Folder name of its report: the campaign, with the testbed and experiments if these were
-        named.
+        Folder name of its report and of its papers: the campaign, with the testbed and experiments
+        if these were named.
     campaign
         Campaign of the runs.
     runs
@@ -134,10 +135,15 @@ def plan(selection: Selection) -> SelectionPlan:
             why or "it names no experiment",
             "Select another testbed or campaign: tsnrepro testbeds",
         )
+    name = "-".join([name, *(run.experiment for run in runs if selection.experiments)])
     papers: tuple[Paper, ...] = ()
     if selection.papers or selection.testbed in testbeds or campaign(selection.campaign).papers:
-        papers = _papers(selection.papers, runs, requested, beside, study)
-    name = "-".join([name, *(run.experiment for run in runs if selection.experiments)])
+        built = _papers(selection.papers, runs)
+        columns = {paper: _columns(paper, runs, requested, beside) for paper in built}
+        papers = tuple(
+            Paper(name, paper, shown, study if sources_of(paper).study else None)
+            for paper, shown in columns.items()
+        )
     return SelectionPlan(name, runs[0].campaign, runs, reasons, skipped, papers)
 
 
@@ -206,18 +212,8 @@ def _available(testbeds: Iterable[str]) -> list[str]:
     return [name for name in testbeds if not choose.missing_on_machine(testbed_settings(name).kind)]
 
 
-def _papers(
-    wanted: list[str],
-    runs: tuple[SelectedRun, ...],
-    requested: list[str],
-    beside: list[str],
-    study: str | None,
-) -> tuple[Paper, ...]:
-    """Return the requested papers, or all whose experiments are all measured.
-
-    ``requested`` are the requested experiments, whether or not the selected testbed supports them;
-    ``beside`` are testbeds to measure for optional columns.
-    """
+def _papers(wanted: list[str], runs: tuple[SelectedRun, ...]) -> list[str]:
+    """Return the requested papers, or all whose experiments are all measured."""
     there = {run.experiment for run in runs}
     for name in wanted:
         if name not in manuscripts():
@@ -240,7 +236,7 @@ def _papers(
         for name in manuscripts()
         if {*sources_of(name).experiments} <= there and not _undescribed(name, runs)
     ]
-    return tuple(_paper(name, runs, requested, beside, study) for name in wanted or fitting)
+    return wanted or fitting
 
 
 def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
@@ -255,13 +251,14 @@ def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
     return next((kind for kind in kinds if described and kind not in described), "")
 
 
-def _paper(
-    name: str,
-    runs: tuple[SelectedRun, ...],
-    requested: list[str],
-    beside: list[str],
-    study: str | None,
-) -> Paper:
+def _columns(
+    name: str, runs: tuple[SelectedRun, ...], requested: list[str], beside: list[str]
+) -> dict[str, tuple[SelectedRun, ...]]:
+    """Return the runs of a paper's columns.
+
+    ``requested`` are the requested experiments, whether or not the selected testbed supports them;
+    ``beside`` are testbeds to measure for optional columns.
+    """
     sources = sources_of(name)
     shown = {*sources.experiments, *sources.optional_experiments}
     shown_runs = tuple(run for run in runs if run.experiment in shown)
@@ -283,7 +280,7 @@ def _paper(
         ]
         if there:
             columns[column] = tuple(there)
-    return Paper(name, columns, study if sources.study else None)
+    return columns
 
 
 def _runs_on(testbed: str, under: str, names: Iterable[str]) -> tuple[SelectedRun, ...]:

@@ -274,6 +274,8 @@ def _pages() -> list[str]:
     reports = sorted(root().glob("results/reports/*/index.html"))
     lines = [f"report: {path.relative_to(root())}" for path in reports] or ["no report yet"]
     for name in manuscripts():
-        pdf = f"results/papers/{name}/{name}.pdf"
-        lines.append(f"paper:  {pdf if (root() / pdf).is_file() else f'{name} is not built yet'}")
+        pdfs = sorted(root().glob(f"results/papers/*/{name}/{name}.pdf"))
+        built = [pdf for pdf in pdfs if not pdf.parent.is_symlink()]
+        lines += [f"paper:  {path.relative_to(root())}" for path in built]
+        lines += [] if built else [f"paper:  {name} is not built yet"]
     return lines
