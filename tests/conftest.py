@@ -62,7 +62,7 @@ def goes_by_time(item: pytest.Item) -> bool:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name not in LONGEST_FIRST)
-    again = pytest.mark.flaky(reruns=2, condition=STALLS.longest_ms)
+    again = pytest.mark.flaky(reruns=2, condition=STALLS.total_ms)
     for item in filter(goes_by_time, items):
         item.add_marker(again)
 
@@ -80,7 +80,7 @@ class FailuresAtOnce:
             self._terminal.write_line(report.longreprtext)
         elif report.outcome == "rerun":
             self._terminal.ensure_newline()
-            stall = f"the machine stood still for {STALLS.longest_ms():.0f} ms"
+            stall = f"the machine stood still for {STALLS.total_ms():.0f} ms"
             self._terminal.write_line(f"{report.nodeid} runs again, since {stall}:")
             self._terminal.write_line(report.longreprtext)
 
