@@ -36,6 +36,11 @@ def test_a_point_links_to_its_trial_and_the_trial_to_its_record(site, tab):
     page.wait_for_url(re.compile(r"trials/tcp\.html#(frer|control)-"))
     name = page.url.partition("#")[2]
     page.locator(f"[id='{name}'] th a").click()
+    page.wait_for_url(re.compile(r"trials/tcp/.*\.html$"))
+    assert name in page.url
+    assert page.get_by_text("What was asked").count()
+    page.get_by_text(re.compile("^trial.json")).click()
+    page.get_by_role("link", name="The file").locator("visible=true").click()
     page.wait_for_url(re.compile(r"data/raw/model/short/tcp/.*/trial\.json$"))
     assert name in page.url
 
@@ -53,6 +58,7 @@ def test_controls_change_the_plot(site, tab):
 
 def test_values_are_filtered_by_words(site, tab):
     page = tab(site / "tcp.html")
+    page.get_by_text("Plot of the values").click()
     page.wait_for_selector("#intervals-plot[data-drawn]")
     assert page.locator("#shown").inner_text() == "{} values".format(
         page.locator("#intervals-plot path[aria-roledescription=point]").count()
@@ -70,7 +76,8 @@ def test_values_are_filtered_by_words(site, tab):
 def test_a_value_shows_its_trials(site, tab):
     from playwright.sync_api import expect  # noqa: PLC0415 - it is there where chromium is
 
-    page = tab(site / "tcp.html")
+    # What a link leads to is folded, and beyond the first rows.
+    page = tab(f"{(site / 'tcp.html').as_uri()}#tcp.goodput.frer.mbps")
     page.locator("[id='tcp.goodput.frer.mbps'] a").click()
     page.wait_for_url(re.compile("#of:tcp.goodput.frer.mbps"))
     # The event of a new fragment is asynchronous.
@@ -80,6 +87,21 @@ def test_a_value_shows_its_trials(site, tab):
     assert "6 trials behind tcp.goodput.frer.mbps" in page.locator("#banner").inner_text()
     page.get_by_text("Show all trials").click()
     expect(shown).to_have_count(12)
+
+
+def test_a_list_is_filtered_and_sorted(site, tab):
+    page = tab(site / "trials" / "tcp.html")
+    rows = page.locator("#trial-table tbody tr:visible")
+    page.get_by_label("Rows with").fill("frer -r2-")
+    assert rows.count() == 2
+    page.get_by_label("Rows with").fill("")
+    column = page.locator("#trial-table thead th", has_text="goodput mbps")
+    place = column.evaluate("head => head.cellIndex")
+    for order in (sorted, lambda found: sorted(found, reverse=True)):
+        column.get_by_role("button").click()
+        shown = [float(row.locator("th, td").nth(place).inner_text()) for row in rows.all()]
+        assert shown == order(shown)
+        assert len({*shown}) > 1
 
 
 def test_claims_are_filtered(site, tab):
@@ -105,10 +127,10 @@ def test_the_keyboard_reaches_content_controls_and_values(site, tab):
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     seen = set()
-    for _ in range(12):
+    for _ in range(16):
         seen.add(page.evaluate("document.activeElement.tagName"))
         page.keyboard.press("Tab")
-    assert {"A", "SELECT", "INPUT"} <= seen
+    assert {"A", "SELECT", "SUMMARY"} <= seen
 
 
 # Dark pages differ in colours only, so two pages are enough.

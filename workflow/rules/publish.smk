@@ -196,6 +196,7 @@ rule report:
         f"{PLAN.report}/index.html",
         [f"{PLAN.report}/{run.experiment}.html" for run in PLAN.runs],
         [f"{PLAN.report}/trials/{run.experiment}.html" for run in PLAN.runs],
+        [directory(f"{PLAN.report}/trials/{run.experiment}") for run in PLAN.runs],
         [f"{PLAN.report}/notebooks/{run.experiment}.html" for run in PLAN.runs],
         [f"{PLAN.report}/{name}" for name in ("published.html", "provenance.html")],
         [f"{PLAN.report}/{name}" for name in ("site.css", "site.js", "vega.js", "report.sha256")],

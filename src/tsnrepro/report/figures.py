@@ -28,7 +28,7 @@ _COLOURS = 32
 _HEIGHT = 340
 _IDENTITY = ("trial", "sha256", "order", "started")
 # The first of these columns that varies is on the axis, by default.
-_X_COLUMNS = (
+X_COLUMNS = (
     "scenario",
     *("offered_mbps", "target_mbps", "rate_mbps", "load_percent", "load_mbps", "frame_bytes"),
     *("payload_bytes", "switches", "hops", "duration_s", "load", "mode", "method"),
@@ -38,7 +38,7 @@ _Y_COLUMNS = (
     *("loss_percent", "goodput_mbps", "p50_us", "half_round_trip_p50_us", "outage_ms", "lost"),
     *("throughput_mbps", "delivered_mbps", "reached_mbps", "deepest_bytes"),
 )
-_COLOUR_COLUMNS = (
+COLOUR_COLUMNS = (
     "configuration",
     "mode",
     "scenario",
@@ -64,6 +64,7 @@ def figures_of(run: AnalysedRun) -> Iterator[dict[str, str]]:
             title = caption if name == pattern else f"{caption} ({name.replace('-', ' ')})"
             yield {
                 "name": f"{declared.name}-{name}",
+                "path": f"{declared.name}/{name}",
                 "caption": title,
                 "origin": run.origin,
                 "source": _embedded(run.folder / "figures" / name),
@@ -137,11 +138,11 @@ def trials_plot(trials: pd.DataFrame, page: str) -> dict[str, Any] | None:
     texts = [name for name in columns if name not in numbers]
     if not numbers or len(data) < 2:
         return None
-    outcomes = [name for name in numbers if name not in (*_X_COLUMNS, "repetition")] or numbers
+    outcomes = [name for name in numbers if name not in (*X_COLUMNS, "repetition")] or numbers
     chosen = {
-        "x": _first(_X_COLUMNS, numbers + texts) or numbers[0],
+        "x": _first(X_COLUMNS, numbers + texts) or numbers[0],
         "y": _first(_Y_COLUMNS, numbers) or outcomes[0],
-        "color": _first(_COLOUR_COLUMNS, texts) or (texts or numbers)[0],
+        "color": _first(COLOUR_COLUMNS, texts) or (texts or numbers)[0],
     }
     few = [name for name in texts if data[name].nunique() <= _MAX_COLOURS] + numbers
     kinds = {name: "quantitative" if name in numbers else "nominal" for name in columns}
@@ -201,7 +202,7 @@ def _axis(column: pd.Series) -> dict[str, Any]:
     # Vega would take linear ticks, all at one end.
     return {
         "scale": {"type": "symlog", "constant": float(least)},
-        "axis": {"values": [*below, 0, *ticks]},
+        "axis": {"values": [*below, 0, *ticks], "format": "~g"},
     }
 
 

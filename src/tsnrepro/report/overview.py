@@ -1,6 +1,6 @@
-"""The contents of the overview: answers to the documents' questions, results, places of loss.
+"""The contents of the overview below the questions: results and places of loss.
 
-Each answer and each value is a link to its row on the page of its experiment.
+Each value is a link to its row on the page of its experiment.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,34 +18,6 @@ from tsnrepro.results.runs import bare, shown
 
 _DOCUMENT = "frer-udp"
 _FRAMES = (64, 128, 256, 512, 1024, 1518)
-
-_HIGHER = {
-    "frer higher": "Yes, on this testbed: its threshold is higher.",
-    "control higher": "No, on this testbed its threshold is lower.",
-    "equivalent": "No: the two thresholds are equivalent within the margin.",
-    "cannot tell": "The trials do not tell the two apart.",
-}
-_CHANGED = {
-    "equivalent": "No: equivalent within the margin.",
-    "different": "Yes, by more than the margin.",
-    "cannot tell": "Neither equivalence nor a larger difference is shown.",
-}
-_VERDICTS = {
-    "loss.limit.end_to_end.verdict": (
-        "Does FRER raise the UDP load that reaches a program with a large buffer?",
-        _HIGHER,
-    ),
-    "loss.bottleneck.network.verdict": (
-        "Does FRER raise the load at which the network itself begins to lose?",
-        _HIGHER,
-    ),
-    "loss.threshold.verdict": (
-        "Does FRER raise the UDP load without loss, measured as the documents did?",
-        _HIGHER,
-    ),
-    "tcp.equivalence.verdict": ("Does FRER change TCP goodput?", _CHANGED),
-    "latency.p50.equivalence.verdict": ("Does FRER change median latency?", _CHANGED),
-}
 
 
 @dataclass(frozen=True)
@@ -130,32 +102,6 @@ _COMPARED = (
 )
 
 
-def verdicts(
-    values: Mapping[str, Result], addresses: Mapping[str, str]
-) -> Iterator[dict[str, str]]:
-    """Yield each question with a known verdict, and its answer.
-
-    Parameters
-    ----------
-    values
-        All results by key.
-    addresses
-        The link to each key in the site.
-
-    Raises
-    ------
-    PublishError
-        A verdict has no answer.
-    """
-    for key, (question, answers) in _VERDICTS.items():
-        if key not in values:
-            continue
-        word = str(values[key].value)
-        if word not in answers:
-            raise PublishError(f"no answer for the verdict '{word}'", key)
-        yield {"question": question, "answer": answers[word], "address": addresses[key]}
-
-
 def document_title() -> str:
     """Return the title and date of the document with the published values."""
     document = published.documents()[_DOCUMENT]
@@ -165,7 +111,14 @@ def document_title() -> str:
 def compared(
     values: Mapping[str, Result], addresses: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of published and measured values; arguments as for :func:`verdicts`.
+    """Yield the rows of published and measured values.
+
+    Parameters
+    ----------
+    values
+        All results by key.
+    addresses
+        The link to each key in the site.
 
     Raises
     ------

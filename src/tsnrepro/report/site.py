@@ -1,8 +1,9 @@
 """The report of a selection: a self-contained site of static pages.
 
-It has an overview, a page and a list of trials for each experiment, the executed notebooks, the
-published and measured values, the provenance, and the ledger of claims. Every number links to its
-trials. The pages open from files, with a content security policy that forbids external resources.
+It has an overview, a page for each experiment, a list of its trials and a page for each of them,
+the executed notebooks, the published and measured values, the provenance, and the ledger of claims.
+Every number links to its trials. The pages open from files, with a content security policy that
+forbids external resources.
 """
 
 import shutil
@@ -18,9 +19,11 @@ from tsnrepro.report.figures import (
     trials_plot,
     vega_bundle,
 )
-from tsnrepro.report.overview import compared, document_title, loss_locations, verdicts
+from tsnrepro.report.overview import compared, document_title, loss_locations
 from tsnrepro.report.provenance_graph import Node, experiments_of_paper, graph
-from tsnrepro.report.trials import relative, table_of, trial_rows, trials_of_values
+from tsnrepro.report.questions import answered
+from tsnrepro.report.trial_pages import trial_page
+from tsnrepro.report.trials import list_columns, relative, table_of, trial_rows, trials_of_values
 from tsnrepro.results.runs import AnalysedRun, shown
 from tsnrepro.results.templates import environment
 from tsnrepro.workflow.notebooks import PAGE
@@ -34,6 +37,7 @@ _TEMPLATES = {
     _PROVENANCE: "provenance.html.j2",
     "experiment": "experiment.html.j2",
     "trials": "trials.html.j2",
+    "trial": "trial.html.j2",
 }
 _ASSETS = ("site.css", "site.js")
 _VEGA = "vega.js"
@@ -87,7 +91,7 @@ def write_report(
         "Overview",
         commit=site.runs[0].facts["commit"],
         reason=reason,
-        verdicts=list(verdicts(site.values, site.addresses)),
+        questions=site.questions,
         rows=site.compared,
         loss_locations=list(loss_locations(site.values)),
         runs=[site.described(run) for run in site.runs],
@@ -112,6 +116,9 @@ class _Site:
         }
         self.compared = list(compared(self.values, self.addresses))
         self.titles = {run.experiment.name: run.experiment.title for run in runs}
+        self.figures = {run.experiment.name: list(figures_of(run)) for run in runs}
+        by_name = {figure["path"]: figure for found in self.figures.values() for figure in found}
+        self.questions = list(answered(self.values, self.addresses, by_name))
         self._environment = environment("tsnrepro.report")
 
     def copy_papers(self) -> None:
@@ -131,6 +138,7 @@ class _Site:
                 "title": title,
                 "campaign": self.runs[0].facts["campaign"],
                 "pages": self._pages(),
+                "experiments": {f"{name}.html": title for name, title in self.titles.items()},
                 "current": page,
                 "up": "../" * page.count("/"),
                 "policy": _POLICY,
@@ -146,7 +154,6 @@ class _Site:
         named = {_OVERVIEW: "Overview", _PUBLISHED: "Published", _PROVENANCE: "Provenance"}
         if (self.output / _LEDGER).is_file():
             named[_LEDGER] = "Claims"
-        named |= {f"{name}.html": title for name, title in self.titles.items()}
         return [{"address": address, "title": title} for address, title in named.items()]
 
     def described(self, run: AnalysedRun) -> dict[str, Any]:
@@ -155,7 +162,7 @@ class _Site:
         return run.described() | {"page": f"{name}.html", "trial_page": f"trials/{name}.html"}
 
     def write_experiment(self, run: AnalysedRun) -> None:
-        """Write the page of an experiment and the list of its trials."""
+        """Write the page of an experiment, the list of its trials, and a page for each of them."""
         name, title = run.experiment.name, run.experiment.title
         described, table = self.described(run), table_of(run)
         notebook = f"notebooks/{name}.html"
@@ -163,15 +170,18 @@ class _Site:
             (self.output / notebook).parent.mkdir(exist_ok=True)
             shutil.copyfile(page, self.output / notebook)
         values = self.values_of[name]
+        questions = [question for question in self.questions if question["experiment"] == name]
+        shown_above = [question["figure"] for question in questions]
         self.write(
             "experiment",
             described["page"],
             title,
             run=described,
             notebook=notebook if (self.output / notebook).is_file() else "",
+            questions=questions,
             plot=None if table is None else trials_plot(table, described["trial_page"]),
             intervals=intervals_plot(values),
-            figures=list(figures_of(run)),
+            figures=[figure for figure in self.figures[name] if figure not in shown_above],
             values=[
                 self._value_row(item)
                 for _, item in sorted(values.items())
@@ -180,15 +190,29 @@ class _Site:
             unmeasured=_keys_by_reason(values),
             unmeasured_anchor=_UNMEASURED,
         )
-        rows = trial_rows(run, table, (self.output / described["trial_page"]).parent)
+        self._write_trials(run, described, table)
+
+    def _write_trials(self, run: AnalysedRun, described: dict[str, Any], table: Any) -> None:
+        """Write the list of the trials of a run, and a page for each whose record is there."""
+        name, title = run.experiment.name, run.experiment.title
+        folder = self.output / "trials" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        columns = list_columns(table)
+        rows = trial_rows(run, table, columns)
         self.write(
             "trials",
             described["trial_page"],
             f"{title}: trials",
             run=described,
+            columns=columns,
             rows=rows,
             sets=as_script(trials_of_values(name, rows, self.values)),
         )
+        for row in rows:
+            if row["folder"]:
+                page = f"trials/{row['page']}"
+                found = trial_page(row["folder"], (self.output / page).parent)
+                self.write("trial", page, row["trial"], run=described, row=row, **found)
 
     def _value_row(self, item: Result) -> dict[str, Any]:
         """Return the row of a value, with links to its trials by experiment."""

@@ -10,12 +10,17 @@ from typing import Any
 
 import pandas as pd
 
-from tsnrepro.papers.provenance import SHORT_SUM
-from tsnrepro.records.store import DOCUMENT, RUN_FILE, open_run, read_trial
+from tsnrepro.records.store import DOCUMENT, RUN_FILE, open_run
 from tsnrepro.records.values import TABLES_FOLDER, Result
+from tsnrepro.report.figures import COLOUR_COLUMNS, X_COLUMNS
 from tsnrepro.results.runs import AnalysedRun
 
-_HIDDEN = ("trial", "sha256", "order")
+_HIDDEN = ("trial", "sha256", "order", "started")
+_MOST_COLUMNS = 9
+_OUTCOMES = (
+    *("offered_mbps", "delivered_mbps", "sent", "lost", "loss_percent", "goodput_mbps"),
+    *("p50_us", "half_round_trip_p50_us", "p99_us", "outage_ms", "throughput_mbps"),
+)
 
 
 def table_of(run: AnalysedRun) -> pd.DataFrame | None:
@@ -27,50 +32,60 @@ def table_of(run: AnalysedRun) -> pd.DataFrame | None:
     return table if "trial" in table and table["trial"].is_unique else None
 
 
-def trial_rows(run: AnalysedRun, table: pd.DataFrame | None, page: Path) -> list[dict[str, Any]]:
-    """Return a row for each trial of a run: its factors, results and record.
+def list_columns(table: pd.DataFrame | None) -> list[str]:
+    """Return the columns of the list of trials: those that vary, what was asked first."""
+    if table is None:
+        return []
+    varying = [
+        str(name)
+        for name in table.columns
+        if name not in _HIDDEN and not _is_nested(table[name]) and table[name].nunique() > 1
+    ]
+    outcomes = [name for name in _OUTCOMES if name in varying]
+    asked = [*COLOUR_COLUMNS, *X_COLUMNS]
+    others = sorted(
+        (name for name in varying if name not in outcomes),
+        key=lambda name: asked.index(name) if name in asked else len(asked),
+    )
+    return [*others[: _MOST_COLUMNS - len(outcomes)], *outcomes]
 
-    Parameters
-    ----------
-    run, table
-        The run, and the table of its trials, if any.
-    page
-        Folder of the page, to which links are relative.
+
+def _is_nested(column: pd.Series) -> bool:
+    return bool(
+        column.map(lambda cell: hasattr(cell, "__len__") and not isinstance(cell, str)).any()
+    )
+
+
+def trial_rows(
+    run: AnalysedRun, table: pd.DataFrame | None, columns: Iterable[str]
+) -> list[dict[str, Any]]:
+    """Return a row for each trial of a run: its cells in these columns, its record and its page.
+
+    ``folder`` is None, and there is no page, where the record is not available.
     """
     store, manifest = open_run(run.folder / RUN_FILE)
     cells = {} if table is None else {row["trial"]: row for row in table.to_dict("records")}
     rows = []
     for entry in {item["trial"]: item for item in manifest["trials"]}.values():
-        folder = store.folder / entry["trial"]
-        factors = _factors(folder)
-        known = {name: _cell_text(cell) for name, cell in cells.get(entry["trial"], {}).items()}
-        known = {name: cell for name, cell in known.items() if cell and name not in _HIDDEN}
+        trial, found = entry["trial"], cells.get(entry["trial"], {})
+        folder = store.folder / trial
         rows.append(
             {
-                "trial": entry["trial"],
-                "address": f"{relative(folder, page)}/{DOCUMENT}" if factors else "",
-                "sha256": entry["sha256"][:SHORT_SUM],
-                "factors": {name: cell for name, cell in known.items() if name in factors},
-                "more": {name: cell for name, cell in known.items() if name not in factors},
+                "trial": trial,
+                "folder": folder if (folder / DOCUMENT).is_file() else None,
+                "page": f"{run.experiment.name}/{trial}.html",
+                "sha256": entry["sha256"],
+                "cells": [_cell_text(found.get(name)) for name in columns],
             }
         )
     return rows
 
 
-def _factors(folder: Path) -> set[str]:
-    """Return the names of the factors of a trial, none where its record is not available."""
-    path = folder / DOCUMENT
-    if not path.is_file():
-        return set()
-    factors = read_trial(folder).get("factors")
-    return {"repetition", *(factors if isinstance(factors, dict) else ())}
-
-
 def _cell_text(cell: Any) -> str:
-    """Return a cell as text; empty for a missing value, zero or anything but a scalar."""
+    """Return a cell as text; empty for a missing value or anything but a scalar."""
     if isinstance(cell, bool | str):
         return str(cell)
-    if hasattr(cell, "__len__") or pd.isna(cell):
+    if cell is None or hasattr(cell, "__len__") or pd.isna(cell):
         return ""
     if isinstance(cell, datetime):
         return f"{cell:%Y-%m-%d %H:%M:%S}"
@@ -78,7 +93,7 @@ def _cell_text(cell: Any) -> str:
         number = float(cell)
     except (TypeError, ValueError):
         return str(cell)
-    return "" if math.isnan(number) or number == 0 else f"{number:.7g}"
+    return "" if math.isnan(number) else f"{number:.7g}"
 
 
 def relative(path: Path, start: Path) -> str:

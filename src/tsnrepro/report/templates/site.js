@@ -1,5 +1,5 @@
 "use strict";
-// Plots with controls in the colours of the page, and the trials of a value in the list of trials.
+// Plots with controls in the colours of the page; tables that are filtered and sorted.
 
 const ROWS_SHOWN = 40;
 const STEP_PIXELS = 20;
@@ -81,9 +81,59 @@ function intervalsPlot(element) {
   return draw;
 }
 
+// A table of many rows is shown by the page; it is filtered by words and sorted by a column.
+function list(table) {
+  const body = table.tBodies[0], rows = [...body.rows];
+  const texts = rows.map((row) => row.textContent.toLowerCase());
+  let order = rows.map((_, index) => index), only = null, limit = ROWS_SHOWN;
+  const tools = Object.assign(document.createElement("form"), { className: "controls" });
+  const label = Object.assign(document.createElement("label"), { textContent: "Rows with " });
+  const words = Object.assign(document.createElement("input"), { type: "search", autocomplete: "off" });
+  const count = Object.assign(document.createElement("span"), { className: "soft" });
+  const more = Object.assign(document.createElement("button"), { type: "button", textContent: "Show more" });
+  count.setAttribute("role", "status");
+  label.append(words);
+  tools.append(label, count);
+  const draw = () => {
+    const wanted = words.value.toLowerCase().split(/\s+/);
+    const fitting = order.filter((index) => (only === null || only.has(index)) && wanted.every((word) => texts[index].includes(word)));
+    rows.forEach((row) => { row.hidden = true; });
+    fitting.slice(0, limit).forEach((index) => { rows[index].hidden = false; });
+    body.append(...order.map((index) => rows[index]));
+    more.hidden = fitting.length <= limit;
+    count.textContent = more.hidden ? `${fitting.length} rows` : `the first ${limit} of ${fitting.length} rows`;
+  };
+  const cells = (column) => rows.map((row) => row.cells[column]?.textContent.trim() ?? "");
+  [...table.tHead.rows].at(-1).querySelectorAll("th").forEach((head, column) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: head.textContent });
+    head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const up = head.getAttribute("aria-sort") !== "ascending", found = cells(column);
+      const numbers = found.map((text) => (text === "" ? NaN : Number(text.replace("\u2212", "-").replace(",", ""))));
+      const numeric = found.every((text, index) => text === "" || !Number.isNaN(numbers[index]));
+      const compare = (a, b) => (numeric
+        ? (Number.isNaN(numbers[a]) - Number.isNaN(numbers[b])) || (numbers[a] - numbers[b])
+        : found[a].localeCompare(found[b], undefined, { numeric: true }));
+      order = rows.map((_, index) => index).sort((a, b) => (up ? compare(a, b) : compare(b, a)));
+      head.parentElement.querySelectorAll("[aria-sort]").forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      draw();
+    });
+  });
+  words.addEventListener("input", () => { limit = ROWS_SHOWN; draw(); });
+  more.addEventListener("click", () => { limit += 10 * ROWS_SHOWN; draw(); });
+  table.parentElement.before(tools);
+  table.parentElement.after(more);
+  draw();
+  return {
+    only: (indices) => { only = indices; limit = ROWS_SHOWN; draw(); },
+    reveal: (row) => { if (row.hidden) { only = null; words.value = ""; limit = rows.length; draw(); } },
+  };
+}
+
 // "#of:key" shows the trials of a value, "#trial" a single trial.
-function chosenTrials() {
-  const banner = byId("banner"), rows = [...document.querySelectorAll("#trial-table tbody tr")];
+function chosenTrials(trials) {
+  const banner = byId("banner");
   const { keys, sets } = embedded("sets");
   // Keys are a tree of their parts; the set of a key is under the empty part.
   const setOf = (key) => key.split(".").reduce((branch, part) => branch?.[part], keys)?.[""];
@@ -93,7 +143,7 @@ function chosenTrials() {
     const number = key === null ? undefined : setOf(key);
     const wanted = number !== undefined ? new Set(sets[number].flatMap(([from, to]) =>
       Array.from({ length: to - from + 1 }, (_, index) => from + index))) : null;
-    rows.forEach((row, index) => { row.hidden = wanted !== null && !wanted.has(index); });
+    trials.only(wanted);
     banner.hidden = wanted === null;
     banner.replaceChildren();
     if (wanted !== null) {
@@ -106,11 +156,27 @@ function chosenTrials() {
   apply();
 }
 
+// What a link leads to may be folded, or beyond the rows shown.
+function showTarget() {
+  const target = byId(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  for (let parent = target; parent; parent = parent.parentElement) if (parent.tagName === "DETAILS") parent.open = true;
+  lists.get(target.closest("table"))?.reveal(target);
+  target.scrollIntoView();
+}
+
+const lists = new Map([...document.querySelectorAll("table.list")].map((table) => [table, list(table)]));
 const drawings = [];
-if (byId("trials-plot")) drawings.push(trialsPlot(byId("trials-plot")));
-if (byId("intervals-plot")) drawings.push(intervalsPlot(byId("intervals-plot")));
-if (byId("trial-table")) chosenTrials();
+if (byId("trials-plot")) drawings.push([byId("trials-plot"), trialsPlot(byId("trials-plot"))]);
+if (byId("intervals-plot")) drawings.push([byId("intervals-plot"), intervalsPlot(byId("intervals-plot"))]);
+if (byId("trial-table")) chosenTrials(lists.get(byId("trial-table")));
 document.querySelectorAll("form.controls").forEach((form) => form.addEventListener("submit", (event) => event.preventDefault()));
-const drawAll = () => drawings.forEach((draw) => draw());
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+// What is folded has no width yet.
+const folded = (element) => element.closest("details:not([open])");
+const drawAll = (chosen = drawings) => chosen.forEach(([element, draw]) => { if (!folded(element)) draw(); });
+document.querySelectorAll("main details").forEach((part) => part.addEventListener("toggle", () =>
+  drawAll(drawings.filter(([element]) => part.contains(element) && !element.dataset.drawn))));
+addEventListener("hashchange", showTarget);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll());
 drawAll();
+showTarget();
