@@ -163,7 +163,7 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
     axes.set_yticks(rows, names)
     axes.set_xlim(0, 100)
     axes.set_xlabel("share of lost datagrams (%), and their number")
-    figure.legend(loc="outside upper center", ncols=4, fontsize=6, columnspacing=1)
+    figure.legend(loc="outside upper center", ncols=2, fontsize=6, columnspacing=1)
     return figure
 
 
