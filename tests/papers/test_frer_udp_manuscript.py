@@ -180,10 +180,10 @@ class TestPages(PageChecks):
         [
             (
                 {"limit__end_to_end__verdict": "frer higher"},
-                {"abstract": 2, "results": 1, "discussion": 1},
+                {"abstract": 2, "results": 1, "discussion": 3},
             ),
             ({"intervention__buffer__verdict": "cannot tell"},
-             {"abstract": 2, "results": 1, "discussion": 1}),
+             {"abstract": 2, "results": 1, "discussion": 2}),
             ({"share__listener_socket__percent": 40.0}, {"abstract": 2, "discussion": 1}),
             ({"failover__frer__lost_while_cut": 3.0}, {"abstract": 2, "results": 1}),
             ({"latency__p50__difference__us": (0.1, -0.1, 0.3)}, {"abstract": 2, "results": 1}),
