@@ -3,6 +3,9 @@
 import json
 import re
 import subprocess
+from collections import Counter
+from fnmatch import filter as matching
+from pathlib import Path
 
 import pytest
 from manuscript_checks import REPOSITORY, Manuscript, PageChecks, SourceChecks, latex
@@ -10,15 +13,14 @@ from sparse_sets import run_notebooks, sparse
 from synthetic_results import (
     RACK,
     data_sources_of,
-    entry,
+    entry_by_pattern,
     facts_of_testbed,
-    runs_of,
-    widen,
     write_results,
     write_run,
     write_values,
 )
 
+from tsnrepro.papers.assertions import read_assertions
 from tsnrepro.papers.data_sources import DataSource, DataSources
 from tsnrepro.papers.macros import write_paper_inputs
 from tsnrepro.papers.manuscript import scan
@@ -31,12 +33,12 @@ CONSTANTS = {
 # Numbers of the text that no measurement can change.
 NAMES = re.compile(
     r"802\.1(?:CB|Q)|RFC~\d{4}|0xF1C1|R-TAG|V2X"
-    r"|(?:Table|Section)[ ~](?:\d\.\d|A\.\d)(?= of|\)|, | add| \(our)"
+    r"|(?:Table|Section)[ ~](?:\d\.\d|A\.\d)(?= of|\)|, | add| \(our| &)"
     r"|\((?:1|2|3)\)~|SHA-256|iperf3|lan966x|sw[12]|\bP\d\d(?:\.9)?\b"
     # the first column of the table by frame size, and its note
     r"|^ *(?:\\llap\{\\note\{b\}\})?(?:64|128|256|512|1024|1518) (?=& )"
     r"|\((?:64 bytes|128|256|512|1024|1518)\)"
-    r"|(?<=for )(?:64|512) bytes|(?<=size of )64 bytes|(?<=rows up to )1024 bytes",
+    r"|\(512\)|(?<=rows up to )1024 bytes",
     re.MULTILINE,
 )
 PAPER = Manuscript("frer-udp", NAMES)
@@ -64,63 +66,66 @@ class TestSources(SourceChecks):
 # --- pages -----------------------------------------------------------------------------------
 
 
-def prepared(folder, wide=False, **options):
+def prepared(folder, **options):
     """Write results and the inputs of the manuscript, and return their folder."""
     results = write_results(folder, **options)
-    if wide:
-        widen(results)
     write_paper_inputs(PAPER.folder, results / "paper", data_sources_of(results))
     return results
 
 
-def with_buffers(folder, frer_ms):
-    """Return synthetic results, with simulated times until buffers are full with FRER."""
-    results, run = write_results(folder), folder / "model" / "occupancy"
-    keys = {key.removeprefix("simulated.") for key in scan(PAPER.folder).measured}
-    of_frer = "frer.per_port.filled.ms"
-    items = [
-        entry(key, frer_ms if key.endswith(of_frer) else 100.0, digits=1, run="occupancy")
-        for key in sorted(keys)
-        if key.startswith("occupancy.")
-    ]
-    write_run(run, items, testbed="model")
-    sources = [*data_sources_of(results).sources, DataSource("simulated", {"occupancy": run})]
-    write_paper_inputs(PAPER.folder, results / "paper", DataSources(sources, results / "study"))
-    return results
+# Results that carry every sentence, by pattern of their keys.
+CARRIED = {
+    "*limit.end_to_end.verdict": "equivalent",
+    "*bottleneck.network.verdict": "equivalent",
+    "*intervention.buffer.verdict": "lower",
+    "*elimination.between.verdict": "lost",
+    "*elimination.load_4.control.percent": 0.0,
+    "*threshold.socket.ratio": (0.94, 0.81, 1.09),
+    "*.p50.difference.us": (0.9, 0.8, 1.0),
+    "*stalls.longest.ms": 20.0,
+    "*failover.frer.lost_while_cut": 0.0,
+    "*reordered": 0.0,
+    "*v2x_*.lost.percent": 0.0,
+    "study.third.loss_1e_4": "everywhere",
+}
 
 
-def with_traffic_and_delays(folder, **given):
-    """Return synthetic results, with streams of a car and paths of different delay.
+def with_all(folder, **chosen):
+    """Return synthetic results with every measured result that the manuscript names.
 
-    Every value is 1.5 except those ``given`` by the end of their key, with ``__`` for a dot.
+    Those of ``CARRIED`` have its values, others that ``write_results`` lacks are 1.5, and
+    ``chosen`` are further ones by the end of their key, with ``__`` for a dot.
     """
     results = write_results(folder)
-    ends = {f".{end.replace('__', '.')}": value for end, value in given.items()}
-    runs = {run.name: run for run in runs_of(results)}
-    for name in ("traffic", "failure"):
-        keys = sorted(key for key in scan(PAPER.folder).measured if key.startswith(f"{name}."))
-        of = [next((v for end, v in ends.items() if key.endswith(end)), 1.5) for key in keys]
-        runs[name] = results / name
-        write_run(
-            runs[name], [entry(k, v, digits=1, run=name) for k, v in zip(keys, of, strict=True)]
-        )
-    sources = DataSources([DataSource("measured", runs)], results / "study")
+    chosen = {f"*{end.replace('__', '.')}": value for end, value in chosen.items()}
+    of_key = chosen | CARRIED | chosen
+    folders = {name: results / name for name in ("loss", "tcp", "latency", "failure", "traffic")}
+    folders |= {"study": results / "study", "simulated.occupancy": folder / "model" / "occupancy"}
+    for name, run in folders.items():
+        path = run / "values.json"
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+        known = {item["key"]: item for item in found}
+        kept = known.keys() - {key for one in of_key for key in matching(known, one)}
+        for key in scan(PAPER.folder).measured:
+            stored = key.removeprefix("simulated.")
+            if key.startswith(f"{name}.") and stored not in kept:
+                patterns = (*of_key.items(), ("*", 1.5))
+                known[stored] = entry_by_pattern(key, patterns, units={}, run=run.name, decimals=2)
+                known[stored]["key"] = stored
+        if not found:
+            write_run(run, [], testbed=run.parent.name)
+        write_values(path, list(known.values()))
+    simulated = DataSource("simulated", {"occupancy": folders.pop("simulated.occupancy")})
+    study = folders.pop("study")
+    sources = DataSources([DataSource("measured", folders), simulated], study)
     write_paper_inputs(PAPER.folder, results / "paper", sources)
     return results
 
 
-def with_paths(folder, verdict):
-    """Return synthetic results, with measured and simulated FRER over two and three paths."""
-    results, simulated = write_results(folder), write_results(folder / "model") / "loss"
-    keys = [key for key in scan(PAPER.folder).measured if key.startswith("loss.paths.")]
-    items = [entry(key, 12.5, digits=1, run="loss") for key in sorted(keys)]
-    values = [item | ({"value": verdict} if ".verdict" in item["key"] else {}) for item in items]
-    path = results / "loss" / "values.json"
-    write_values(path, json.loads(path.read_text(encoding="utf-8")) + values)
-    write_values(simulated / "values.json", [item | {"value": 23.5} for item in items])
-    sources = [*data_sources_of(results).sources, DataSource("simulated", {"loss": simulated})]
-    write_paper_inputs(PAPER.folder, results / "paper", DataSources(sources, results / "study"))
-    return results
+def lacking(results):
+    """Return the conditions that synthetic results do not carry, by file."""
+    judged = read_assertions(results / "paper")
+    return [(Path(j.place).name.split(".")[0], j.condition) for j in judged if not j.carried]
 
 
 class TestPages(PageChecks):
@@ -134,9 +139,10 @@ class TestPages(PageChecks):
         assert "emulated testbed (network namespaces on one machine, eBPF switches)" in text
         assert "939.2 [938.4, 940.0]" in text
         assert "0.94 [0.81, 1.09]" in text
-        assert "Every datagram of every trial is accounted for." in text
-        assert "which the hosts can fill, TCP goodput is equivalent" in text
-        assert "Of the drops, 3 did not come to the trace." in text
+        assert "No datagram is unaccounted for." in text
+        assert "Over these links the goodputs are equivalent within 2 %." in text.replace(
+            "\u2009", " "
+        )
         assert "국문 초록" in text
         assert "??" not in text
 
@@ -161,125 +167,82 @@ class TestPages(PageChecks):
         results = PAPER.built(prepared(tmp_path / "another" / "place"), **self.environment)
         assert PAPER.pdf(results).read_bytes() == PAPER.pdf(built).read_bytes()
 
-    @pytest.mark.parametrize(
-        ("options", "says"),
-        [
-            (
-                {"higher": "frer higher", "equivalent": "different", "lower": "lower"},
-                ["place FRER’s threshold above", "differ by more", "In the mean FRER is faster"],
-            ),
-            (
-                {
-                    **{"higher": "control higher", "equivalent": "cannot tell"},
-                    **{"lower": "higher", "wide": True},
-                },
-                ["place FRER’s threshold below", "do not settle it", "In the mean FRER is slower"],
-            ),
-            (
-                {"lost": 0, "known": False},
-                ["≥ 700 Mb/s", "No trial of the sweep lost a datagram", "ratio is unknown"],
-            ),
-        ],
-        ids=["frer-better", "control-better-wide-intervals", "nothing-lost-nothing-bounded"],
-    )
-    def test_sentences_follow_what_was_measured(self, tmp_path, options, says):
-        results = PAPER.typeset(prepared(tmp_path, **options))
-        text = PAPER.text(results).replace("\u2009", " ")
-        for sentence in says:
-            assert sentence in text
-
-    def test_an_abstract_prints_limits_of_what_is_not_decided(self, tmp_path):
-        results = PAPER.typeset(prepared(tmp_path, equivalent="cannot tell", wide=True))
-        # The widened intervals and their margins.
-        limits = ["[−1233.69,1235.59]", "[−1234.98,+1234.22]%"]
-        english = [*limits, "anintervalonbothsidesofone.", "belowandabovethemarginof2%."]
-        korean = [*limits, "높은값과낮은값이모두", "동등의한계2%의안팎에걸친다."]
-        PAPER.assert_abstracts_print_limits(results, [english, korean])
+    def test_a_record_that_carries_everything_strikes_nothing(self, tmp_path):
+        results = PAPER.typeset(with_all(tmp_path))
+        assert lacking(results) == []
+        text = PAPER.text(results)
+        assert "Two paths carry no more than one." in text
+        abstract = re.search(r"Abstract—(.*?)Index Terms", text)[1]
+        assert len(abstract.split()) <= 200
 
     @pytest.mark.parametrize(
-        ("frer_ms", "says"),
+        ("chosen", "where"),
         [
-            (99.0, "a second buffer fills with a second copy"),
-            (200.0, "buffers take longer to fill"),
+            (
+                {"limit__end_to_end__verdict": "frer higher"},
+                {"abstract": 2, "results": 1, "discussion": 3},
+            ),
+            ({"intervention__buffer__verdict": "cannot tell"},
+             {"abstract": 2, "results": 1, "discussion": 2}),
+            ({"share__listener_socket__percent": 40.0}, {"abstract": 2, "discussion": 1}),
+            ({"failover__frer__lost_while_cut": 3.0}, {"abstract": 2, "results": 1}),
+            ({"latency__p50__difference__us": (0.1, -0.1, 0.3)}, {"abstract": 2, "results": 1}),
+            ({"simulated__occupancy__size_2mb__rate_530__frer__per_port__filled__ms": 3.0},
+             {"discussion": 1}),
+            ({"threshold__socket__ratio": (1.3, 1.2, 1.4)}, {"results": 1}),
+            ({"v2x_128__control__lost__percent": 1.0}, {"results": 1}),
+            ({"delay_1_ms__frer__reordered": 1.0}, {"further": 1}),
+            ({"third__hosts": "in some combinations"}, {"results": 1}),
         ],
-    )
-    def test_what_is_said_of_buffers_follows_the_model(self, tmp_path, frer_ms, says):
-        text = PAPER.text(PAPER.typeset(with_buffers(tmp_path, frer_ms)))
-        assert says in text
-        assert f"{frer_ms}" in text
+        ids=["gain", "buffer", "place", "cut", "latency", "buffers", "sweep", "car", "delay",
+             "study"],
+    )  # fmt: skip
+    def test_sentences_follow_what_was_measured(self, tmp_path, chosen, where):
+        found = Counter(name for name, _ in lacking(with_all(tmp_path, **chosen)))
+        assert dict(found) == where
 
-    def test_a_copy_of_the_model_stands_beside_nothing_and_names_no_kernel(self, tmp_path):
+    def test_a_sentence_that_is_not_carried_is_struck_in_both_languages(self, tmp_path):
+        results = PAPER.typeset(with_all(tmp_path, limit__end_to_end__verdict="cannot tell"))
+        for text in PAPER.abstracts(results):
+            assert "(cannottell),not=equivalent]" in text
+
+    def test_a_copy_of_the_model_names_no_kernel_and_strikes_what_is_emulated(self, tmp_path):
         facts = facts_of_testbed(kind="model", label="model testbed", verb="Simulated on")
-        text = PAPER.text(PAPER.typeset(prepared(tmp_path, facts=facts)))
+        results = PAPER.typeset(prepared(tmp_path, facts=facts))
+        text = PAPER.text(results)
         for said in ("drops a frame counts it", "path A (both configurations)"):
             assert said in text, said
-        for word in ("own report of each frame", "the kernel drops", "easured and simulated"):
-            assert word not in text, word
-
-    @pytest.mark.parametrize(
-        ("lost", "reordered", "says"),
-        [
-            (
-                0.0,
-                0.0,
-                ["Neither configuration lost a V2X message", "At none of the delays did FRER"],
-            ),
-            (7.0, 3.0, ["Of the shortest V2X messages", "which a single path cannot do"]),
-        ],
-    )
-    def test_what_a_car_sends_and_longer_paths_are_told(self, tmp_path, lost, reordered, says):
-        values = {"lost": lost, "lost__percent": lost, "reordered": reordered}
-        sizes = {"v2x_64__payload_bytes": 18, "camera__smallest_train__count": 55}
-        results = with_traffic_and_delays(tmp_path, **values, **sizes)
-        text = PAPER.text(PAPER.typeset(results))
-        for sentence in (*says, "in frames of 64,", "each P picture one of 55"):
-            assert sentence in text, sentence
-
-    @pytest.mark.parametrize(
-        ("verdict", "says"),
-        [
-            ("equivalent", "every path has to carry the whole stream"),
-            ("higher", "it brings datagrams that both others lost"),
-            ("lower", "with it fewer datagrams arrive"),
-            ("none", "no repetition delivered more or less with it"),
-            ("cannot tell", "which does not tell whether it adds"),
-        ],
-    )
-    def test_what_a_third_path_adds_is_told(self, tmp_path, verdict, says):
-        text = PAPER.text(PAPER.typeset(with_paths(tmp_path, verdict)))
-        assert "Loss and Delivered Rate by the Number of Member Paths" in text
-        # Of each of three two losses and a rate; behind the references all are listed again.
-        assert text.partition("References")[0].count("23.5") == 3 * 3
-        assert says in text
+        assert "report of each frame" not in text
+        of_the_kind = [name for name, condition in lacking(results) if "testbed.kind" in condition]
+        assert of_the_kind == ["abstract", "abstract", "discussion"]
 
     @pytest.mark.parametrize("drivers", ["lan966x", "ebpf", "kernel", "ebpf and lan966x"])
     def test_a_rack_is_described_as_it_is(self, tmp_path, drivers):
         facts = facts_of_testbed(**RACK | {"drivers": drivers})
         text = PAPER.text(PAPER.typeset(prepared(tmp_path, facts=facts)))
         assert "rack testbed" in text
-        assert "which has the paths that it is cabled with" in text
         assert ("LAN966x board" in text) == ("lan966x" in drivers)
-        for word in ("namespace", "token bucket", "emulated", "takes processor time"):
+        for word in ("namespace", "token bucket"):
             assert word not in text, word
-        assert "네임스페이스" not in PAPER.squeezed(tmp_path)
 
     @pytest.mark.parametrize("only", [("control", "frer"), ("frer",)], ids=["both", "one"])
-    def test_a_copy_of_others_data_says_only_what_they_tell(self, tmp_path, only):
+    def test_a_copy_of_others_data_strikes_what_they_do_not_carry(self, tmp_path, only):
         """They know no link rate, order, tool or place of loss, and send 1000 bytes."""
         run_notebooks(sparse(tmp_path, ("loss", "tcp", "latency"), only), tmp_path)
         column = DataSource(
             "measured", {name: tmp_path / name for name in ("loss", "tcp", "latency")}
         )
         write_paper_inputs(PAPER.folder, tmp_path / "paper", DataSources([column]))
-        text = PAPER.text(PAPER.typeset(tmp_path))
-        for said in ("payload 1000 B", "one-way latencies", "No trial was accounted for"):
+        results = PAPER.typeset(tmp_path)
+        text = PAPER.text(results)
+        for said in ("payload 1000 B", "one way", "no datagram is accounted for"):
             assert said in text, said
-        assert ("no TCP goodput of both configurations" in text) == (len(only) == 1)
         body, _, _ = text.partition("References")
-        for word in ("iperf3", "sockperf", "random order", "is accounted for:", "half round trips",
-                     "payload 1472", "line allows"):  # fmt: skip
+        for word in ("sockperf", "random order.", "payload 1472"):
             assert word not in body, word
-        assert "손실된데이터그램은없었다" not in PAPER.squeezed(tmp_path)
+        struck = {condition for _, condition in lacking(results)}
+        judged = {one.condition for one in read_assertions(results / "paper")}
+        assert all("threshold.socket.ratio" in condition for condition in judged - struck)
 
     def test_a_missing_value_stops_the_build_and_is_named(self, tmp_path):
         results = prepared(tmp_path)
@@ -291,8 +254,8 @@ class TestPages(PageChecks):
         assert done.returncode != 0
         assert "There is no value `tcp.goodput.frer.mbps'" in done.stdout.replace("\n", "")
 
-    def test_an_unexpected_verdict_stops_the_build(self, tmp_path):
-        results = prepared(tmp_path, lower="perhaps")
+    def test_a_testbed_without_a_description_stops_the_build(self, tmp_path):
+        results = prepared(tmp_path, facts=facts_of_testbed(kind="perhaps"))
         done = PAPER.latexmk(results)
         assert done.returncode != 0
         assert "No case for `perhaps'" in done.stdout
