@@ -72,6 +72,7 @@ COVERED = {
     ),
     r"bridge-replay .+": "tests/native/bridge/test_scheduler_truth.py",
     r"tsnrepro status( --testbed \w+ --campaign \w+)?": "tests/workflow/test_status.py",
+    r"tsnrepro watch( --[a-z]+ \w+(\.html)?)*": "tests/explore/test_watch.py",
     r"tsnrepro stop( --campaign \w+ --testbed \w+)?": "tests/workflow/test_stopping.py",
     r"tsnrepro show [\w/-]+": "tests/explore/test_show.py",
     r"source <\(tsnrepro completion bash\)": "tests/cli/test_command_line.py",

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -203,7 +203,11 @@ def run_trials(
         The run was asked to stop; the trial that was measured then is recorded.
     """
     recorder = _Recorder(store, attempts, max_stall_ms)
-    with recorder.control.reachable(), _OpenTestbed(store, open_testbed) as testbeds:
+    with (
+        closing(recorder.progress),
+        recorder.control.reachable(),
+        _OpenTestbed(store, open_testbed) as testbeds,
+    ):
         measure_missing = partial(_measure_missing, recorder, testbeds, measure)
         taken = [item for item in planned if not item.stopping_rule]
         measure_missing(taken, warm_up=warm_up)
@@ -395,7 +399,7 @@ class _Recorder:
     deferred: list[_Numbered] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self.progress = Progress(self.store.experiment)
+        self.progress = Progress(self.store.experiment, testbed=self.store.testbed)
         self.control = RunControl(self.store.folder)
 
     def warm_up(self, shortest: Planned) -> None:
