@@ -1,4 +1,4 @@
-"""``tsnrepro watch`` and ``stop``: see what is measured, and end it."""
+"""``tsnrepro watch``, ``stop``, ``skip``, ``again`` and ``more``: see and change a campaign."""
 
 import argparse
 import sys
@@ -36,6 +36,53 @@ def add_commands(commands: Any) -> None:
     for name in ("campaign", "testbed"):
         add_name(stop, f"--{name}", help=f"only if it measures this {name}")
 
+    skip = add_command(
+        commands,
+        "skip",
+        _skip,
+        "end the trial or experiment that is measured now, and record it as skipped",
+        "tsnrepro skip trial --because 'the cable was loose'",
+        "tsnrepro skip experiment --experiment rfc2544 --because 'not needed here'",
+    )
+    skip.add_argument("what", choices=["trial", "experiment"])
+    _add_because(skip)
+    for name in ("testbed", "campaign", "experiment"):
+        add_name(skip, f"--{name}", help=f"the {name}, where several are measured")
+
+    again = add_command(
+        commands,
+        "again",
+        _again,
+        "withdraw what was measured of a trial, so that the next run measures it again",
+        "tsnrepro again frer-1472B-900M-r1-78d4 --because 'the cable was loose'",
+    )
+    add_name(again, "trial", help="name of the trial, a unique part of it, or its folder")
+    _add_because(again)
+
+    more = add_command(
+        commands,
+        "more",
+        _more,
+        "add repetitions of all trials of an experiment to a campaign",
+        "tsnrepro more latency --blocks 2",
+    )
+    add_name(more, "experiment")
+    more.add_argument("--blocks", type=_count, required=True, metavar="N", help="how many")
+    add_name(more, "--campaign", help="the campaign (that of config/config.yaml)")
+
+
+def _add_because(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--because", required=True, metavar="REASON", help="the reason, which the record keeps"
+    )
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
 
 def _seconds(text: str) -> float:
     seconds = float(text)
@@ -59,3 +106,23 @@ def _stop(arguments: argparse.Namespace) -> None:
 
     for line in stop(arguments.campaign, arguments.testbed):
         print(line)
+
+
+def _skip(arguments: argparse.Namespace) -> None:
+    from tsnrepro.workflow.steering import skip  # noqa: PLC0415
+
+    names = (arguments.testbed, arguments.campaign, arguments.experiment)
+    print(skip(arguments.what, arguments.because, names))
+
+
+def _again(arguments: argparse.Namespace) -> None:
+    from tsnrepro.explore.show import find_trial  # noqa: PLC0415
+    from tsnrepro.workflow.steering import again  # noqa: PLC0415
+
+    print(again(*find_trial(arguments.trial), arguments.because))
+
+
+def _more(arguments: argparse.Namespace) -> None:
+    from tsnrepro.workflow.steering import more  # noqa: PLC0415
+
+    print(more(arguments.experiment, arguments.blocks, arguments.campaign))
