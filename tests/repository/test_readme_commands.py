@@ -83,6 +83,10 @@ COVERED = {
     r"tsnrepro show [\w/-]+": "tests/explore/test_show.py",
     r"source <\(tsnrepro completion bash\)": "tests/cli/test_command_line.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",
+    r"tsnrepro doctor emulated": "tests/testbeds/test_doctor_machine.py",
+    r"tsnrepro plan( --campaign \w+ --testbed \w+)?": (
+        "tests/workflow/test_forecast.py::test_a_plan_has_trials_time_and_disk"
+    ),
     r"tsnrepro doctor [\w-]+": (
         "tests/testbeds/test_rack.py::test_the_doctor_finds_what_is_wrong_and_changes_nothing"
     ),

@@ -3,7 +3,6 @@
 A trial's value is that of its record; results with their intervals are computed by the analysis.
 """
 
-import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -31,6 +30,7 @@ from tsnrepro.records.store import read_trial as _read_trial
 from tsnrepro.runner.control import live_runs
 from tsnrepro.runner.plan import planned_trials
 from tsnrepro.runner.progress import remaining_s
+from tsnrepro.workflow.forecast import spent_s
 from tsnrepro.workflow.status import Run, started_runs
 
 _LATEST, _MAX_ODD, _MAX_GROUPS = 8, 8, 12
@@ -40,8 +40,6 @@ _MAX_Z, _MIN_ALIKE = 3.5, 5
 _MAD_OF_SD = 0.6745
 # A generator that offers less than this share of its load limits the trial.
 _OFFERED_SHARE = 0.95
-# A longer wait between two trials is a run that was interrupted and gone on with.
-_INTERRUPTED_SECONDS = 120.0
 _HTML = """\
 <!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="EVERY">
 <meta name="viewport" content="width=device-width"><title>tsnrepro watch</title>
@@ -152,7 +150,7 @@ def watched(testbed: str, campaign_name: str, experiment: str) -> Watched:
         pairs.append((item.nominal_s, sum(float(each.get("seconds", 0)) for each in documents)))
     ended.sort(key=lambda each: str(each["started"]))
     found.done, found.left = len(counted), len(left)
-    found.left_s = remaining_s(left, pairs, _spent(ended, sum(took for _, took in pairs)))
+    found.left_s = remaining_s(left, pairs, spent_s(ended))
     found.latest = ended[: -_LATEST - 1 : -1]
     found.groups = _groups(counted)
     found.odd = [*_odd_attempts(ended, counted), *_outliers(counted)]
@@ -163,18 +161,6 @@ def watched(testbed: str, campaign_name: str, experiment: str) -> Watched:
 def _document(folder: Path) -> dict[str, Any]:
     # A record never changes.
     return _read_trial(folder) | {"trial": folder.name}
-
-
-def _spent(ended: list[dict[str, Any]], apart_s: float) -> float:
-    """Return the time in which attempts ended, s, without interruptions between them."""
-    spent, until = 0.0, -math.inf
-    for each in ended:
-        began = datetime.fromisoformat(each["started"]).timestamp()
-        end = began + float(each.get("seconds", 0))
-        waited = began - until
-        spent += max(0.0, end - until) if waited <= _INTERRUPTED_SECONDS else end - began
-        until = max(until, end)
-    return spent or apart_s
 
 
 def _groups(counted: list[dict[str, Any]]) -> dict[str, tuple[str, list[float]]]:

@@ -28,6 +28,7 @@ from tsnrepro.records.store import (
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.runner.design import Planned
 from tsnrepro.runner.plan import planned_trials
+from tsnrepro.workflow.forecast import expected_s
 from tsnrepro.workflow.selection import plan
 
 Run = tuple[str, str, str]
@@ -52,7 +53,7 @@ class RunStatus:
         Number of recorded trials that are not in the campaign: of other settings or, on the model,
         of other code.
     left_s
-        Nominal time of the missing trials, s.
+        Estimate of the time to measure the missing trials, s.
     analysis
         ``current``, ``none``, or ``stale: REASON``.
     skipped
@@ -116,7 +117,7 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
         other=len([name for name in there - counted.names if not name.startswith("warm-up-")])
         if planned
         else 0,
-        left_s=counted.left_s,
+        left_s=expected_s(testbed, experiment, counted.left_s) if counted.left_s else 0.0,
         analysis=f"stale: {gone}" if gone else _analysis(store, planned),
     )
 
@@ -236,7 +237,7 @@ def _supported(testbed: str, campaign_name: str) -> list[str]:
 
 
 def seconds_to_measure(runs: Iterable[Run]) -> dict[Run, float]:
-    """Return the nominal seconds of each run's missing trials; zero if unknown or imported."""
+    """Return how long each run's missing trials should take, s; zero if unknown or imported."""
     return {run: _left_s(*run) for run in runs}
 
 
@@ -244,7 +245,8 @@ def _left_s(testbed: str, campaign_name: str, experiment: str) -> float:
     try:
         planned = planned_trials(experiment, testbed, campaign_name)
         store = RawStore(raw_root(), testbed, campaign_name, experiment)
-        return _count(planned, store, campaign(campaign_name).attempts).left_s
+        nominal_s = _count(planned, store, campaign(campaign_name).attempts).left_s
+        return expected_s(testbed, experiment, nominal_s)
     except (ConfigurationError, RecordError):
         return 0.0
 
