@@ -9,8 +9,8 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.records.files import canonical_json
 from tsnrepro.records.store import Trial
 
-# A simulated second takes about this much processor time; only the first estimate uses it.
-_MODEL_SHARE = 0.1
+# A simulated second takes about this long, several trials at a time; only estimates use it.
+_MODEL_SHARE = 0.05
 OMITTED = {"omitted": True}
 """Metadata of a field of factors that a record has only where it differs from its default."""
 

@@ -26,7 +26,7 @@ _TOLERATED_NS = 2_000_000_000
 _TICK_NS = 20_000_000
 
 # Time for an interrupted run to take its testbed down, before what is left of it is killed.
-_INTERRUPT_SECONDS = 3.5
+_INTERRUPT_SECONDS = 2.0
 
 _lock: list[IO[str]] = []  # held until this process ends
 _control = ExitStack()  # likewise
