@@ -14,10 +14,10 @@ from tsnrepro.common.repository import check_writable
 from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.registry import experiments
 from tsnrepro.records.integrity import check_seals
-from tsnrepro.workflow.campaign_output import EXPECTED
+from tsnrepro.workflow.campaign_output import EXPECTED, STOPPING
 from tsnrepro.workflow.notebooks import PAGE
 from tsnrepro.workflow.selection import plan
-from tsnrepro.workflow.startup import disable_rate_limiter
+from tsnrepro.workflow.startup import disable_rate_limiter, stop_on_signals
 from tsnrepro.workflow.status import seconds_to_measure
 
 
@@ -76,6 +76,11 @@ onstart:
     except TsnreproError as error:
         sys.exit(f"tsnrepro: {error}")
     disable_rate_limiter(workflow.scheduler)
+    stop_on_signals(
+        workflow.scheduler,
+        {(run.testbed, run.campaign) for run in RUNS},
+        lambda text: logger.info(text, extra={STOPPING: True}),
+    )
     expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
     left = (
         f"; about {duration(sum(expected.values()))} of measuring"

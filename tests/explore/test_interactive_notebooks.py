@@ -40,7 +40,8 @@ def test_there_are_interactive_notebooks():
 
 
 # Each takes half a minute to start a kernel and import the package: only one always runs.
-EACH = [n if n == "explore" else pytest.param(n, marks=pytest.mark.long) for n in INTERACTIVE]
+FIGURES = [name for name in INTERACTIVE if name != "watch"]
+EACH = [n if n == "explore" else pytest.param(n, marks=pytest.mark.long) for n in FIGURES]
 
 
 @pytest.mark.parametrize("name", EACH)
@@ -53,6 +54,13 @@ def test_a_notebook_shows_figures(notebooks_repository, name):
     assert "There are no results yet" not in text
     offered = {str(w["_options_labels"]) for w in widgets_of(document) if "_options_labels" in w}
     assert name == "what_if" or any("model/short" in each for each in offered)
+
+
+def test_what_is_measured_is_shown(notebooks_repository):
+    document = executed(notebooks_repository, "watch.ipynb", notebooks_repository / HERE)
+    shown = str(document.cells[-1].outputs)
+    assert "of short on model: not measuring" in shown
+    assert "none left" in shown
 
 
 @pytest.mark.long

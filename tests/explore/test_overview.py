@@ -28,8 +28,8 @@ def test_the_plan_has_trials_and_seconds(repository):
     shutil.rmtree(repository / "data/raw/model/short/tcp")
     again = tsnrepro.planned("tcp", "model", "short")
     assert again["recorded"].sum() == 0
-    # Three repetitions of two configurations, 6 s each, at a tenth of their length.
-    assert again["nominal_s"].sum() == pytest.approx(3 * 2 * 6 * 0.1)
+    # Three repetitions of two configurations, 6 s each, at a twentieth of their length.
+    assert again["nominal_s"].sum() == pytest.approx(3 * 2 * 6 * 0.05)
 
 
 def run_of(repository, experiment):

@@ -72,9 +72,21 @@ COVERED = {
     ),
     r"bridge-replay .+": "tests/native/bridge/test_scheduler_truth.py",
     r"tsnrepro status( --testbed \w+ --campaign \w+)?": "tests/workflow/test_status.py",
+    r"tsnrepro watch( --[a-z]+ \w+(\.html)?)*": "tests/explore/test_watch.py",
+    r"tsnrepro skip (trial|experiment) --because '.+'": (
+        "tests/runner/test_control.py::test_a_trial_that_is_skipped_ends_at_once_and_does_not_count"
+    ),
+    r"tsnrepro again \w+ --because '.+'|tsnrepro more \w+ --blocks \d+": (
+        "tests/workflow/test_steering.py::test_the_commands"
+    ),
+    r"tsnrepro stop( --campaign \w+ --testbed \w+)?": "tests/workflow/test_stopping.py",
     r"tsnrepro show [\w/-]+": "tests/explore/test_show.py",
     r"source <\(tsnrepro completion bash\)": "tests/cli/test_command_line.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",
+    r"tsnrepro doctor emulated": "tests/testbeds/test_doctor_machine.py",
+    r"tsnrepro plan( --campaign \w+ --testbed \w+)?": (
+        "tests/workflow/test_forecast.py::test_a_plan_has_trials_time_and_disk"
+    ),
     r"tsnrepro doctor [\w-]+": (
         "tests/testbeds/test_rack.py::test_the_doctor_finds_what_is_wrong_and_changes_nothing"
     ),

@@ -4,6 +4,8 @@ import os
 import pty
 import random
 import termios
+import time
+from contextlib import closing
 
 import nbformat
 import pytest
@@ -93,15 +95,27 @@ def test_lines_go_to_the_terminal_of_the_campaign_too(clock, capsys, monkeypatch
     terminal = tmp_path / "terminal"
     monkeypatch.setenv("TSNREPRO_PROGRESS", str(terminal))
     estimates(clock, [1.0], [1.0])
-    assert terminal.read_text() == capsys.readouterr().out
+    assert terminal.read_text() == "loss: trial 1 of 1 (label), 0 done, 1 s left\n"
+    assert capsys.readouterr().out == "loss: trial 1 of 1 (label), 1 s left\n"
 
 
-def test_a_file_in_the_terminals_place_gets_a_line_every_two_minutes(clock, monkeypatch, tmp_path):
+def test_a_file_in_the_terminals_place_gets_a_line_every_minute(monkeypatch, tmp_path):
+    """Also while one trial lasts, and none after the run has ended."""
     file = tmp_path / "file"
     monkeypatch.setenv("TSNREPRO_PROGRESS", str(file))
-    estimates(clock, [50.0] * 6, [50.0] * 6)
-    said = [line.split(" (")[0] for line in file.read_text().splitlines()]
-    assert said == ["loss: trial 1 of 6", "loss: trial 4 of 6"]
+    monkeypatch.setattr(progress, "_LINE_EVERY_SECONDS", 0.3)
+    with closing(Progress("loss", [600.0] * 6, testbed="emulated")) as shown:
+        for index in range(2):
+            shown.begin(index, "frer-500M")
+            if index == 0:
+                shown.end(index)
+        time.sleep(0.8)
+    lines = file.read_text().splitlines()
+    time.sleep(0.5)
+    assert lines == file.read_text().splitlines()
+    assert lines[0] == "emulated loss: trial 1 of 6 (frer-500M), 0 done, 1 h 0 min left"
+    assert 2 <= len(lines[1:]) <= 3
+    assert all("emulated loss: trial 2 of 6 (frer-500M), 1 done, " in line for line in lines[1:])
 
 
 def test_a_terminal_has_one_line_that_is_cleared_in_the_end(clock, monkeypatch):

@@ -11,7 +11,7 @@ from pathlib import Path
 from pseudo_terminal import said_to
 
 from tsnrepro.workflow import campaign_output
-from tsnrepro.workflow.campaign_output import EXPECTED, CampaignOutput
+from tsnrepro.workflow.campaign_output import EXPECTED, STOPPING, CampaignOutput
 
 SNAKEFILE = """
 rule all:
@@ -160,3 +160,17 @@ def test_on_a_terminal_one_line_is_written_over():
         said = said_to(ours, until="measured")
     os.close(ours)
     assert said.startswith("\r\x1b[Kloss on emulated: preparing\r\x1b[Kloss on emulated: measured")
+
+
+def test_what_was_stopped_is_not_said_to_have_failed():
+    stream = io.StringIO()
+    output = CampaignOutput(stream)
+    run = {"testbed": "model", "campaign": "short", "experiment": "tcp"}
+    for fields in (
+        {"event": "job_info", "jobid": 1, "rule_name": "measure", "wildcards": run},
+        {"levelno": logging.INFO, "msg": "tsnrepro: stopping", STOPPING: True},
+        {"levelno": logging.ERROR, "msg": "RuleException: exit status 1"},
+        {"event": "job_error", "jobid": 1, "log": ["measure.ipynb"]},
+    ):
+        output.handle_event(logging.makeLogRecord(fields))
+    assert stream.getvalue() == "tsnrepro: stopping\ntcp on model: stopped\n"

@@ -10,6 +10,7 @@ from tsnrepro.cli import (
     audit,
     build,
     completion,
+    control,
     import_data,
     lists,
     new,
@@ -27,7 +28,7 @@ from tsnrepro.common.ownership import restore_ownership_at_exit
 
 # In the order of --help.
 _MODULES = (
-    *(lists, new, status, show, rack, study, import_data, audit, verify),
+    *(lists, new, status, control, show, rack, study, import_data, audit, verify),
     *(notebooks, papers, report, build, completion),
 )
 # Old names, accepted until version 0.3.

@@ -1,4 +1,4 @@
-"""``tsnrepro doctor``, ``configure`` and ``restore``: racks and pairs of network cards."""
+"""``tsnrepro doctor``, ``configure`` and ``restore``: mostly racks and NIC pairs."""
 
 import argparse
 from typing import Any
@@ -12,7 +12,8 @@ def add_commands(commands: Any) -> None:
         commands,
         "doctor",
         _doctor,
-        "check a rack and suggest fixes",
+        "check a rack, or this machine, and suggest fixes",
+        "tsnrepro doctor emulated             # processors, load, what will not run",
         "tsnrepro doctor d10-example          # changes nothing",
         "tsnrepro doctor d10-example --frer   # configures FRER, sends, rolls back",
     )

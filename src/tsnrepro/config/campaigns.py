@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import create_model
+from pydantic import create_model, field_validator
 
 from tsnrepro.config.base import (
     Attempts,
@@ -10,6 +10,7 @@ from tsnrepro.config.base import (
     Distinct,
     Name,
     PositiveFloat,
+    Repetitions,
     Seed,
     formerly,
 )
@@ -38,6 +39,18 @@ class CampaignBase(ConfigModel):
     max_stall_ms: PositiveFloat | None = None
     """Repeat a trial, within its attempts, during which a machine stalled for longer than this. If
     all attempts were disturbed, the steadiest counts. By default stalls repeat no trial."""
+
+    extra_blocks: dict[Name, Repetitions] = {}
+    """Repetitions of every trial of an experiment beyond those of its section, by the experiment's
+    name; ``tsnrepro more`` adds to them. Where a stopping rule decides on further repetitions,
+    these are measured in any case."""
+
+    @field_validator("extra_blocks")
+    @classmethod
+    def _known(cls, blocks: dict[str, int]) -> dict[str, int]:
+        if unknown := sorted(blocks.keys() - experiments().keys()):
+            raise ValueError(f"no such experiment: {', '.join(unknown)}")
+        return blocks
 
     def section(self, experiment: str) -> ConfigModel | None:
         """Return the settings of one experiment, None where the campaign leaves it out."""

@@ -109,6 +109,13 @@ def first_look(run: dict[str, Any]) -> Figure | str:
     return _drawn(trials, x, y, f"{run['experiment']}, {run['testbed']}, {run['campaign']}")
 
 
+def main_result(document: dict[str, Any]) -> tuple[str, float] | None:
+    """Return name and value of the main result of a trial's document, None where it has none."""
+    row = _row(document)
+    name = next((name for name in _Y_COLUMNS if name in row), None)
+    return None if name is None else (name, float(row[name]))
+
+
 def _row(document: dict[str, Any]) -> dict[str, Any]:
     """Return the factors and the scalar results of a trial, including the loss in percent."""
     values = document.get("values", {})

@@ -18,11 +18,11 @@ import gzip
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.records.files import (
@@ -42,7 +42,14 @@ SUMS = "SHA256SUMS"
 DOCUMENT = "trial.json"
 RUN_FILE = "run.json"
 
+_Attempt = TypeVar("_Attempt")
+
 _MAX_OUTPUT_BYTES, _MAX_RATIO = 64 << 20, 100
+
+SKIPPED = "skipped"
+"""Status of an attempt that a user ended: its trial does not count and is not measured again."""
+WITHDRAWN = "withdrawn"
+"""Status of a record that says why the attempts before it no longer count."""
 
 # Outputs of trials that both writers and readers name.
 ARRIVALS = "arrivals.parquet"
@@ -115,14 +122,28 @@ def is_done(statuses: Sequence[str], attempts: int) -> bool:
     attempts
         Most attempts at a trial. After these an unsteady trial is done as well.
     """
-    return "measured" in statuses[-1:] or (len(statuses) >= attempts and "unsteady" in statuses)
+    statuses = standing(statuses, str)
+    last = statuses[-1] if statuses else ""
+    return last in ("measured", SKIPPED) or (len(statuses) >= attempts and "unsteady" in statuses)
+
+
+def standing(attempts: Sequence[_Attempt], status: Callable[[_Attempt], str]) -> list[_Attempt]:
+    """Return the attempts at a trial since the last :data:`WITHDRAWN` one: the others are void."""
+    kept: list[_Attempt] = []
+    for each in attempts:
+        kept = [] if status(each) == WITHDRAWN else [*kept, each]
+    return kept
 
 
 def accepted_attempt(attempts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the attempt at a trial that counts, of all in order; None if none does.
 
-    It is the last measured one or, where there is none, the steadiest of the unsteady ones.
+    It is the last measured one or, where there is none, the steadiest of the unsteady ones. None
+    counts of a trial that was skipped, and none that was withdrawn.
     """
+    attempts = standing(attempts, lambda each: each["status"])
+    if attempts and attempts[-1]["status"] == SKIPPED:
+        return None
     if measured := [each for each in attempts if each["status"] == "measured"]:
         return measured[-1]
     unsteady = [each for each in attempts if each["status"] == "unsteady"]

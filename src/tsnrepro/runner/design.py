@@ -9,8 +9,8 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.records.files import canonical_json
 from tsnrepro.records.store import Trial
 
-# A simulated second takes about this much processor time; only the first estimate uses it.
-_MODEL_SHARE = 0.1
+# A simulated second takes about this long, several trials at a time; only estimates use it.
+_MODEL_SHARE = 0.05
 OMITTED = {"omitted": True}
 """Metadata of a field of factors that a record has only where it differs from its default."""
 
@@ -135,6 +135,44 @@ def in_blocks(planned: Iterable[Planned], seed: int) -> list[Planned]:
 def numbered(planned: Iterable[Planned]) -> list[Planned]:
     """Return planned trials with their places in the order."""
     return [replace(item, order=order) for order, item in enumerate(planned)]
+
+
+def with_extra_blocks(planned: Iterable[Planned], blocks: int, seed: int) -> list[Planned]:
+    """Return planned trials with further repetitions of each, as blocks after the planned ones.
+
+    A block has its trials in random order, those together that need the same testbed; or in the
+    order of the plan, where some start from earlier results. Repetitions under a stopping rule are
+    measured in any case as far as they are in these blocks.
+    """
+    alike: dict[bytes, list[Planned]] = {}
+    for item in planned:
+        alike.setdefault(canonical_json(item.trial.factors), []).append(item)
+    kept, further = [], []
+    extra: list[list[Planned]] = [[] for _ in range(blocks)]
+    for items in alike.values():
+        ruled = [item for item in items if item.stopping_rule]
+        in_any_case = [item for item in items if not item.stopping_rule]
+        last = max(in_any_case or ruled[:1], key=lambda item: item.trial.repetition)
+        end = last.trial.repetition + blocks
+        for number, block in enumerate(extra, start=last.trial.repetition + 1):
+            trial = replace(last.trial, repetition=number)
+            block.append(replace(last, trial=trial, stopping_rule=""))
+        kept += in_any_case
+        further += [item for item in ruled if item.trial.repetition > end]
+    kept.sort(key=lambda item: item.order)
+    further.sort(key=lambda item: item.order)
+    ordered = [
+        item for number, block in enumerate(extra) for item in _shuffled(block, seed, number)
+    ]
+    return numbered([*kept, *ordered, *further])
+
+
+def _shuffled(block: list[Planned], seed: int, number: int) -> list[Planned]:
+    if any(item.from_earlier for item in block):
+        return sorted(block, key=lambda item: item.order)
+    ordered = sorted(block, key=lambda item: item.trial.digest)
+    random.Random(f"{seed}/extra/{number}").shuffle(ordered)
+    return sorted(ordered, key=lambda item: canonical_json(item.testbed))
 
 
 def in_order_of(planned: Iterable[Planned], key: Callable[[Planned], Any]) -> list[Planned]:

@@ -10,7 +10,7 @@ from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.registry import MODEL
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.records.store import RawStore, is_done
-from tsnrepro.runner.design import Planned
+from tsnrepro.runner.design import Planned, with_extra_blocks
 from tsnrepro.testbeds.choose import unsupported_reason, unsupported_trial_reason
 
 
@@ -74,6 +74,8 @@ def planned_and_left_out(
     module = import_module(f"tsnrepro.experiments.{experiment}.plan")
     # Kinds of testbeds differ in what they can run, so a plan is for one kind.
     planned = module.plan(section, settings.seed, testbed.kind) if section else []
+    if planned and (blocks := settings.extra_blocks.get(experiment)):
+        planned = with_extra_blocks(planned, blocks, settings.seed)
     planned, others = _supported(planned, testbed)
     if not planned:
         raise ConfigurationError(

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from html import escape
@@ -9,8 +10,8 @@ from typing import Any, TextIO
 
 from tsnrepro.common.durations import duration
 
-# Where lines cannot be written over one another, as in a file, so much time lies between them.
-_LINE_EVERY_SECONDS = 120
+# Where lines cannot be written over one another, as in a file, one is written so often.
+_LINE_EVERY_SECONDS = 60
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -23,18 +24,28 @@ class Progress:
 
     A notebook shows a bar, anything else prints one line a trial. Where a campaign was started from
     a terminal it is shown there too: in one line that is written over, or, where the terminal is a
-    file or a pipe, in a line every two minutes.
+    file or a pipe, in a line every minute, also during a trial that takes longer.
     """
 
-    def __init__(self, experiment: str, nominal_s: Iterable[float] = ()) -> None:
+    def __init__(
+        self, experiment: str, nominal_s: Iterable[float] = (), *, testbed: str = ""
+    ) -> None:
         self._experiment, self._nominal = experiment, list(nominal_s)
+        self._testbed = f"{testbed} " if testbed else ""
+        self._label = ""
+        self._closed = threading.Event()
         self._begun: dict[int, float] = {}
         self._took: dict[int, float] = {}
         self._began: float | None = None
         self._spent = 0.0
         self._terminal = _terminal()
-        self._printed_s: float | None = None
         self._bar = _notebook_bar()
+        if self._terminal is not None and not self._terminal.isatty():
+            threading.Thread(target=self._write_lines, daemon=True).start()
+
+    def close(self) -> None:
+        """Write no more lines."""
+        self._closed.set()
 
     def further(self, nominal_s: list[float]) -> int:
         """Count further trials in, and return the index of the first of them."""
@@ -49,7 +60,8 @@ class Progress:
             self._began = self._begun[index]
         total = len(self._nominal)
         left = duration(self.remaining_s())
-        self._show(f"{self._experiment}: trial {index + 1} of {total} ({label}), {left} left")
+        self._label = f"trial {index + 1} of {total} ({label})"
+        self._show(f"{self._experiment}: {self._label}, {left} left")
 
     def end(self, index: int) -> None:
         """Say that trial ``index`` is recorded."""
@@ -64,12 +76,7 @@ class Progress:
         ended = dict(self._took)  # a copy: other threads add to it meanwhile
         left = [seconds for n, seconds in enumerate(self._nominal) if n not in ended]
         pairs = [(self._nominal[n], took) for n, took in ended.items()]
-        apart = sum(ended.values())
-        if not apart:
-            return sum(left)
-        times, besides = _line(pairs)
-        together = self._spent / apart
-        return together * (times * sum(left) + besides * len(left))
+        return remaining_s(left, pairs, self._spent)
 
     def _show(self, line: str) -> None:
         if self._bar:
@@ -82,10 +89,20 @@ class Progress:
             columns = os.get_terminal_size(self._terminal.fileno()).columns or 80
             # Shorter than the line, so that nothing wraps and all of it can be written over.
             self._terminal.write(f"{_CLEAR_LINE}{line[: columns - 1]}")
-        elif self._printed_s is None or time.monotonic() - self._printed_s >= _LINE_EVERY_SECONDS:
-            self._printed_s = time.monotonic()
-            self._terminal.write(f"{line}\n")
-        self._terminal.flush()
+            self._terminal.flush()
+        elif len(self._begun) == 1 and not self._took:
+            self._write_line(self._terminal)  # the others by the minute
+
+    def _write_lines(self) -> None:
+        """Write a line every minute, whatever a trial takes."""
+        while not self._closed.wait(_LINE_EVERY_SECONDS):
+            if self._terminal is not None and self._begun:
+                self._write_line(self._terminal)
+
+    def _write_line(self, log: TextIO) -> None:
+        done = f"{len(self._took)} done, {duration(self.remaining_s())} left"
+        log.write(f"{self._testbed}{self._experiment}: {self._label}, {done}\n")
+        log.flush()
 
     def _finish(self) -> None:
         total = len(self._nominal)
@@ -95,6 +112,25 @@ class Progress:
         if self._terminal is not None and self._terminal.isatty():
             self._terminal.write(_CLEAR_LINE)
             self._terminal.flush()
+
+
+def remaining_s(left: list[float], ended: list[tuple[float, float]], spent_s: float) -> float:
+    """Return the estimate of the seconds that trials take, from those that ended.
+
+    Parameters
+    ----------
+    left
+        Nominal seconds of each trial that is left.
+    ended
+        Nominal seconds, and those it took, of each that ended.
+    spent_s
+        Seconds in which these ended: fewer than their sum where several ran at a time.
+    """
+    apart = sum(took for _, took in ended)
+    if not apart:
+        return sum(left)
+    times, besides = _line(ended)
+    return spent_s / apart * (times * sum(left) + besides * len(left))
 
 
 def _line(pairs: list[tuple[float, float]]) -> tuple[float, float]:

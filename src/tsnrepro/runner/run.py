@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -30,8 +30,17 @@ from tsnrepro.config.registry import EMULATED, RACK
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.imports.manifest import imported_manifest, is_imported
 from tsnrepro.records.files import canonical_json
-from tsnrepro.records.store import RawStore, Trial, accepted_attempt, is_done
+from tsnrepro.records.store import (
+    SKIPPED,
+    WITHDRAWN,
+    RawStore,
+    Trial,
+    accepted_attempt,
+    is_done,
+    standing,
+)
 from tsnrepro.runner.anonymizer import Anonymizer, without_folders
+from tsnrepro.runner.control import RunControl, SkippedError, StoppedError
 from tsnrepro.runner.design import Planned, StallLimits
 from tsnrepro.runner.measurement import Measurement, stalls_metered
 from tsnrepro.runner.plan import planned_and_left_out
@@ -190,9 +199,15 @@ def run_trials(
     ------
     RecordError
         A trial failed in all attempts of this run; everything else has been measured and recorded.
+    StoppedError
+        The run was asked to stop; the trial that was measured then is recorded.
     """
     recorder = _Recorder(store, attempts, max_stall_ms)
-    with _OpenTestbed(store, open_testbed) as testbeds:
+    with (
+        closing(recorder.progress),
+        recorder.control.reachable(),
+        _OpenTestbed(store, open_testbed) as testbeds,
+    ):
         measure_missing = partial(_measure_missing, recorder, testbeds, measure)
         taken = [item for item in planned if not item.stopping_rule]
         measure_missing(taken, warm_up=warm_up)
@@ -267,6 +282,9 @@ def _measure_missing(
         while deferred := recorder.take_deferred():
             _in_order(testbed.max_parallel, record, deferred)
         position += len(group)
+    if withdrawn := [item for item in planned if recorder.is_withdrawn(item.trial)]:
+        # While the others were measured.
+        _measure_missing(recorder, testbeds, measure, withdrawn, warm_up=False)
 
 
 def _imprecise(
@@ -318,6 +336,9 @@ def _in_parallel(
     try:
         for ended in as_completed([pool.submit(act, item) for item in items]):
             ended.result()
+    except StoppedError:
+        pool.shutdown(wait=True, cancel_futures=True)  # what is being measured is recorded
+        raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -374,10 +395,12 @@ class _Recorder:
     environment: str = field(init=False)
     anonymize: Anonymizer | None = field(init=False, default=None)
     progress: Progress = field(init=False)
+    control: RunControl = field(init=False)
     deferred: list[_Numbered] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self.progress = Progress(self.store.experiment)
+        self.progress = Progress(self.store.experiment, testbed=self.store.testbed)
+        self.control = RunControl(self.store.folder)
 
     def warm_up(self, shortest: Planned) -> None:
         """Measure a trial that does not count; its record has repetition 0."""
@@ -393,8 +416,9 @@ class _Recorder:
         """
         steady = partial(self._measure_steady, item.stall_limits)
         for attempt in self.open_attempts(item.trial):
+            self.control.check()
             status = self._attempt(item.trial, attempt, item.order, steady)
-            if status == "measured":
+            if status in ("measured", SKIPPED):
                 return True
             if status == "unsteady" and item.stall_limits != StallLimits():
                 return not self.open_attempts(item.trial)
@@ -410,8 +434,13 @@ class _Recorder:
         ended = [str(self.store.read(made)["status"]) for made in self.store.attempts(trial)]
         if is_done(ended, self.attempts):
             return range(0)
-        left = self.attempts - len(ended) if "unsteady" in ended else self.attempts
+        counting = standing(ended, str)
+        left = self.attempts - len(counting) if "unsteady" in counting else self.attempts
         return range(len(ended) + 1, len(ended) + left + 1)
+
+    def is_withdrawn(self, trial: Trial) -> bool:
+        """Tell whether what was measured of a trial no longer counts."""
+        return self.store.attempt_statuses(trial)[-1:] == [WITHDRAWN]
 
     def _measure_steady(self, limits: StallLimits, trial: Trial, measured: Measurement) -> None:
         """Measure a trial, and reject it if a machine stalled for too long or too often."""
@@ -443,7 +472,7 @@ class _Recorder:
         measured = Measurement(
             earlier=lambda: (d for d in store.documents() if d.get("code", "") == trial.code)
         )
-        document, testbed_error = _try(trial, measured, measure)
+        document, testbed_error = _try(trial, measured, self.control.skippable()(measure))
         document |= {
             "order": order,
             "environment": self.environment,
@@ -503,6 +532,8 @@ def _try(
     try:
         measure(trial, measured)
         document |= {"status": "measured"}
+    except SkippedError as error:
+        document |= {"status": SKIPPED, "reason": error.what}
     except StalledError as error:
         document |= {
             "status": "unsteady",
@@ -540,7 +571,7 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
     Raises
     ------
     RecordError
-        A planned trial has no measured attempt.
+        A planned trial has no measured attempt and was not skipped, or all were skipped.
     """
     trials, failed = [], []
     configured = ""
@@ -549,8 +580,11 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
         failed += [
             {"trial": d["trial"], "reason": d["reason"]}
             for d in documents
-            if d["status"] != "measured" and d is not accepted
+            if "reason" in d and d is not accepted
         ]
+        failed += _withdrawn(documents)
+        if accepted is None and documents and documents[-1]["status"] == SKIPPED:
+            continue
         if accepted is None:
             reason = documents[-1]["reason"] if documents else "it was never tried"
             raise RecordError(
@@ -562,6 +596,12 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
         # The run's environment is the testbed as configured, without changes of single trials.
         if not (item.testbed and configured):
             configured = accepted["environment"]
+    if planned and not trials:
+        raise RecordError(
+            "all trials were skipped",
+            str(store.folder),
+            "Take one up again with `tsnrepro again`, or leave the experiment out of the campaign",
+        )
     return {
         "testbed": store.testbed,
         "campaign": store.campaign,
@@ -571,6 +611,18 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
         "trials": trials,
         "failed_attempts": failed,
     }
+
+
+def _withdrawn(documents: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the measured attempts that no longer count, with the reason."""
+    found: list[dict[str, str]] = []
+    for number, document in enumerate(documents):
+        if document["status"] == WITHDRAWN:
+            measured = [d["trial"] for d in documents[:number] if d["status"] == "measured"]
+            known = {each["trial"] for each in found}
+            reason = document["reason"]
+            found += [{"trial": name, "reason": reason} for name in measured if name not in known]
+    return found
 
 
 def write_manifest(document: dict[str, Any], path: str) -> None:

@@ -8,9 +8,11 @@ from tsnrepro.common.errors import ConfigurationError, TestbedError
 from tsnrepro.common.topology import STATIONS
 from tsnrepro.config import Configuration, NicPairSettings, RackSettings
 from tsnrepro.config.files import testbed_settings
+from tsnrepro.config.registry import SHARED_KINDS
 from tsnrepro.testbeds.doctor.examine import examine
-from tsnrepro.testbeds.doctor.findings import STOP
+from tsnrepro.testbeds.doctor.findings import STOP, Finding
 from tsnrepro.testbeds.doctor.frer import verify_frer_on
+from tsnrepro.testbeds.doctor.machine import examine_machine
 from tsnrepro.testbeds.hosts import clock_sync
 from tsnrepro.testbeds.hosts.lease import TestbedLock
 from tsnrepro.testbeds.hosts.rollback import Journal
@@ -28,18 +30,26 @@ _STREAM = StreamFilter("udp", iperf3.PORT, iperf3.MIN_UDP_PAYLOAD_BYTES)
 def doctor(name: str, *, as_json: bool, frer: bool) -> None:
     """Print the findings of all checks, each with its remedy.
 
-    With ``frer`` the rack is also configured for FRER, tested by sending traffic, and restored,
-    unless another check fails.
+    Of a testbed on this machine they are processors, governor, other load, what is missing and
+    what will not run. With ``frer`` a rack is also configured for FRER, tested by sending traffic,
+    and restored, unless another check fails.
 
     Raises
     ------
     TestbedError
         A finding prevents measurements.
     """
+    if testbed_settings(name).kind not in SHARED_KINDS:
+        _report(examine_machine(name), name, as_json=as_json)
+        return
     settings = _remote_settings(name)
     findings = examine(settings)
     if frer and all(finding.verdict != STOP for finding in findings):
         findings += verify_frer_on(rack_settings(name, settings), name)
+    _report(findings, name, as_json=as_json)
+
+
+def _report(findings: list[Finding], name: str, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([finding.as_dict() for finding in findings], indent=1))
     else:

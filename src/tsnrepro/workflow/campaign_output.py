@@ -14,6 +14,9 @@ from tsnrepro.common.durations import duration
 EXPECTED = "expected_seconds"
 """Attribute of a log record: nominal seconds to measure by testbed, campaign and experiment."""
 
+STOPPING = "stopping"
+"""Attribute of a log record: the workflow ends, and jobs that fail from now on were stopped."""
+
 _CLEAR_LINE = "\r\x1b[K"
 # Weight of the nominal times against the measured ones: starting a notebook takes a few seconds,
 # which would make a model's short trials look ten times as long as they are.
@@ -59,11 +62,13 @@ class CampaignOutput:
         self._busy_s: dict[str, float] = defaultdict(float)
         self._finished_s: dict[str, float] = defaultdict(float)
         self._last_event = time.monotonic()
+        self._stopping = False
 
     def handle_event(self, record: logging.LogRecord) -> None:
         """Print an event, if there is anything to print."""
         event = getattr(record, "event", None)
         self._expected |= getattr(record, EXPECTED, {})
+        self._stopping |= getattr(record, STOPPING, False)
         act = {
             "run_info": self._run,
             "job_info": self._started,
@@ -74,6 +79,8 @@ class CampaignOutput:
         if act is not None:
             self._count_time()
             act(record)
+        elif self._stopping and not hasattr(record, STOPPING):
+            pass  # Snakemake's words for jobs that were stopped
         elif record.levelno >= logging.WARNING or _is_informative(event, record):
             self._line(record.getMessage())
 
@@ -109,6 +116,9 @@ class CampaignOutput:
 
     def _failed(self, record: Any) -> None:
         job = self._jobs.pop(record.jobid, None) or _Job(record.rule_name, {})
+        if self._stopping:
+            self._line(f"{job.name}: stopped")
+            return
         where = f"; see {', '.join(map(str, record.log))}" if record.log else ""
         self._line(f"{job.name}: FAILED{where}")
 

@@ -8,11 +8,13 @@ import stat
 import threading
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from tsnrepro.common.errors import ConfigurationError, TsnreproError
 from tsnrepro.common.repository import root
 from tsnrepro.common.temporary import temporary_folder
+from tsnrepro.runner.control import StoppedError
 
 PAGE = "analyse.html"
 """The executed analysis of a run as a page, in the run's folder."""
@@ -20,6 +22,8 @@ _EXECUTED = "analyse.ipynb"
 # Time for an interrupted notebook to shut down its kernel.
 _INTERRUPT_SECONDS = 3
 _STDERR = 2
+# Set once the workflow that started this process is gone.
+_workflow_ended = threading.Event()
 
 
 class NotebookError(TsnreproError):
@@ -75,10 +79,18 @@ def _end_with_workflow() -> None:
             pass  # already gone
         else:
             select.select([handle], [], [])
+        _workflow_ended.set()
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(_INTERRUPT_SECONDS)
         os._exit(1)  # the kernel ends when its parent is gone
 
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        # A terminal sends Ctrl-C to all; the workflow's control file says what it means.
+        if _workflow_ended.is_set():
+            signal.default_int_handler(number, frame)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupt)
     threading.Thread(target=wait, daemon=True).start()
 
 
@@ -102,6 +114,8 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
         The notebook is missing or has no such parameter.
     NotebookError
         A cell failed.
+    StoppedError
+        It measured, and was asked to stop.
     """
     import json  # noqa: PLC0415
 
@@ -142,6 +156,8 @@ def execute(source: Path, target: Path, parameters: dict[str, Any]) -> None:
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
             )
         except PapermillExecutionError as error:
+            if error.ename == StoppedError.__name__:
+                raise StoppedError(error.evalue) from error
             # All lines of it: the last one alone may be no more than "Name: trial".
             message = f"{error.ename}: {error.evalue}".strip()
             raise NotebookError(

@@ -1,20 +1,35 @@
-"""What the Snakefile does before Snakemake schedules: locks, modification times, the scheduler."""
+"""What the Snakefile does before Snakemake schedules: locks, times of files, signals."""
 
 import fcntl
 import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
+
+from tsnrepro.runner.control import (
+    STOP,
+    WORKFLOW_CONTROL,
+    WORKFLOW_VARIABLE,
+    controlled,
+    live_runs,
+    request,
+)
 
 # A file server's clock may be ahead of ours by this much.
 _TOLERATED_NS = 2_000_000_000
 # A file's time is that of the kernel's last tick, so it may be this much behind the clock.
 _TICK_NS = 20_000_000
 
+# Time for an interrupted run to take its testbed down, before what is left of it is killed.
+_INTERRUPT_SECONDS = 2.0
+
 _lock: list[IO[str]] = []  # held until this process ends
+_control = ExitStack()  # likewise
 
 
 def release_stale_lock(folder: Path = Path(".snakemake")) -> None:
@@ -84,3 +99,64 @@ def disable_rate_limiter(scheduler: Any) -> None:
         ``workflow.scheduler`` in a Snakefile, once the workflow has started.
     """
     scheduler.job_rate_limiter = None
+
+
+def stop_on_signals(
+    scheduler: Any, campaigns: Iterable[tuple[str, str]], notify: Callable[[str], None]
+) -> None:
+    """Let SIGTERM and SIGINT end the workflow after the trial that is measured then.
+
+    Analyses and papers that are being made then are finished. After a second signal all jobs end
+    within five seconds; what was measured is recorded in any case.
+
+    Parameters
+    ----------
+    scheduler
+        ``workflow.scheduler`` in a Snakefile, once the workflow has started.
+    campaigns
+        Testbed and campaign of what is measured, for ``tsnrepro stop``.
+    notify
+        Called with what happens at a signal.
+    """
+    path = WORKFLOW_CONTROL.absolute()
+    _control.enter_context(controlled(path, {"campaigns": [list(each) for each in campaigns]}))
+    os.environ[WORKFLOW_VARIABLE] = str(path)
+    received: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        received.append(number)
+        if len(received) > 1:
+            notify("tsnrepro: ending all jobs")
+            threading.Thread(target=_end_jobs, daemon=True).start()
+            return
+        notify("tsnrepro: stopping after what runs now; once more to stop at once")
+        request(path, STOP)
+        # Not here: this thread may hold the scheduler's lock.
+        threading.Thread(target=scheduler.exit_gracefully, daemon=True).start()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+
+
+def _end_jobs() -> None:
+    """Interrupt the runs that jobs measure, end other jobs, and kill what is left."""
+    jobs = _descendants(os.getpid())
+    runs = {run.pid for run in live_runs(Path("data") / "raw")} & jobs
+    for pid in runs or jobs:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT if runs else signal.SIGTERM)
+    end = time.monotonic() + _INTERRUPT_SECONDS
+    while time.monotonic() < end and any(Path(f"/proc/{pid}").exists() for pid in runs):
+        time.sleep(0.05)
+    for pid in _descendants(os.getpid()):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _descendants(pid: int) -> set[int]:
+    found: set[int] = set()
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it ended meanwhile
+            for child in map(int, path.read_text().split()):
+                found |= {child} | _descendants(child)
+    return found

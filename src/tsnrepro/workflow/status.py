@@ -15,10 +15,20 @@ from tsnrepro.config.registry import experiments
 from tsnrepro.imports.manifest import is_imported
 from tsnrepro.records.files import PARTIAL_PREFIX, sha256_of
 from tsnrepro.records.integrity import read_seal
-from tsnrepro.records.store import DOCUMENT, RUN_FILE, RawStore, is_done, open_run
+from tsnrepro.records.store import (
+    DOCUMENT,
+    RUN_FILE,
+    SKIPPED,
+    RawStore,
+    is_done,
+    open_run,
+    read_trial,
+    standing,
+)
 from tsnrepro.records.values import VALUES_FILE
 from tsnrepro.runner.design import Planned
 from tsnrepro.runner.plan import planned_trials
+from tsnrepro.workflow.forecast import expected_s
 from tsnrepro.workflow.selection import plan
 
 Run = tuple[str, str, str]
@@ -43,9 +53,11 @@ class RunStatus:
         Number of recorded trials that are not in the campaign: of other settings or, on the model,
         of other code.
     left_s
-        Nominal time of the missing trials, s.
+        Estimate of the time to measure the missing trials, s.
     analysis
         ``current``, ``none``, or ``stale: REASON``.
+    skipped
+        Number of recorded trials that do not count: a user skipped them.
     """
 
     testbed: str
@@ -57,6 +69,7 @@ class RunStatus:
     other: int
     left_s: float
     analysis: str
+    skipped: int = 0
 
     @property
     def missing(self) -> int:
@@ -100,10 +113,11 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
         planned=counted.planned or recorded,
         recorded=recorded + counted.recorded,
         failed=counted.failed,
+        skipped=counted.skipped,
         other=len([name for name in there - counted.names if not name.startswith("warm-up-")])
         if planned
         else 0,
-        left_s=counted.left_s,
+        left_s=expected_s(testbed, experiment, counted.left_s) if counted.left_s else 0.0,
         analysis=f"stale: {gone}" if gone else _analysis(store, planned),
     )
 
@@ -115,6 +129,7 @@ class _Tally:
     names: set[str] = field(default_factory=set)
     planned: int = 0
     recorded: int = 0
+    skipped: int = 0
     failed: int = 0
     left_s: float = 0.0
 
@@ -129,14 +144,16 @@ def _count(planned: list[Planned], store: RawStore, attempts: int) -> _Tally:
         counted.planned += 1
         if is_done(ended, attempts):
             counted.recorded += 1
+            counted.skipped += ended[-1] == SKIPPED
         else:
-            counted.failed += bool(ended)
+            counted.failed += bool(standing(ended, str))
             counted.left_s += item.nominal_s
     return counted
 
 
 def _names(planned: list[Planned], store: RawStore) -> set[str]:
-    return {folder.name for item in planned for folder in store.attempts(item.trial)[-1:]}
+    last = [folder for item in planned for folder in store.attempts(item.trial)[-1:]]
+    return {folder.name for folder in last if read_trial(folder)["status"] != SKIPPED}
 
 
 def _analysis(store: RawStore, planned: list[Planned]) -> str:
@@ -220,7 +237,7 @@ def _supported(testbed: str, campaign_name: str) -> list[str]:
 
 
 def seconds_to_measure(runs: Iterable[Run]) -> dict[Run, float]:
-    """Return the nominal seconds of each run's missing trials; zero if unknown or imported."""
+    """Return how long each run's missing trials should take, s; zero if unknown or imported."""
     return {run: _left_s(*run) for run in runs}
 
 
@@ -228,7 +245,8 @@ def _left_s(testbed: str, campaign_name: str, experiment: str) -> float:
     try:
         planned = planned_trials(experiment, testbed, campaign_name)
         store = RawStore(raw_root(), testbed, campaign_name, experiment)
-        return _count(planned, store, campaign(campaign_name).attempts).left_s
+        nominal_s = _count(planned, store, campaign(campaign_name).attempts).left_s
+        return expected_s(testbed, experiment, nominal_s)
     except (ConfigurationError, RecordError):
         return 0.0
 
@@ -257,6 +275,8 @@ def _notes(run: RunStatus) -> list[str]:
     notes = []
     if run.failed:
         notes.append(f"{run.failed} of the missing trials failed when last attempted")
+    if run.skipped:
+        notes.append(f"{run.skipped} of the measured trials were skipped and do not count")
     if run.other:
         notes.append(f"{run.other} recorded trials are of other settings or other code")
     return notes

@@ -1,0 +1,188 @@
+"""How long a campaign will take and how much disk it needs, from what this machine recorded."""
+
+import math
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from tsnrepro.common.durations import duration
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.repository import root
+from tsnrepro.config import load
+from tsnrepro.config.campaigns import Selection
+from tsnrepro.config.files import campaign, raw_root
+from tsnrepro.imports.manifest import is_imported
+from tsnrepro.records.files import canonical_json
+from tsnrepro.records.store import DOCUMENT, WITHDRAWN, RawStore, is_done, read_trial
+from tsnrepro.runner.plan import planned_trials
+from tsnrepro.workflow.selection import plan
+
+# Weight of the nominal times against the recorded ones, s.
+_PRIOR_SECONDS = 5.0
+# To start a notebook, and to bring up the testbed the first time.
+_RUN_SECONDS = 5.0
+# A longer wait between two trials is a run that was interrupted and gone on with.
+_INTERRUPTED_SECONDS = 120.0
+# Trials whose size is looked up.
+_MAX_SIZED = 100
+
+
+def times_nominal(testbed: str, experiment: str) -> float:
+    """Return by what factor trials of an experiment took longer than planned, in all campaigns.
+
+    Trials are those of the same factors, whatever code measured them. Repeated attempts and the
+    waits between trials are included. It is 1 where nothing is recorded.
+    """
+    took = nominal = _PRIOR_SECONDS
+    for folder in raw_root().glob(f"{testbed}/*/{experiment}"):
+        try:
+            planned = planned_trials(experiment, testbed, folder.parent.name)
+        except ConfigurationError:
+            continue  # the campaign is gone, or no longer has it
+        nominal_s = {canonical_json(item.trial.factors): item.nominal_s for item in planned}
+        documents = [
+            each
+            for path in folder.glob(f"[!.]*/{DOCUMENT}")
+            if (each := read_trial(path.parent))["status"] != WITHDRAWN and each["repetition"]
+        ]  # repetition 0 warms up
+        known = [each for each in documents if canonical_json(each["factors"]) in nominal_s]
+        if apart := sum(map(_seconds, documents)):
+            took += spent_s(documents) * sum(map(_seconds, known)) / apart
+        first = [each for each in known if each["attempt"] == 1]
+        nominal += sum(nominal_s[canonical_json(each["factors"])] for each in first)
+    return took / nominal
+
+
+def spent_s(documents: Iterable[dict[str, Any]]) -> float:
+    """Return the time in which attempts ended, s, without interruptions between them.
+
+    Where several were measured at a time, that is less than the sum of their seconds.
+    """
+    spent, until = 0.0, -math.inf
+    for each in sorted(documents, key=lambda each: str(each["started"])):
+        began = datetime.fromisoformat(each["started"]).timestamp()
+        end = began + _seconds(each)
+        waited = began - until
+        spent += max(0.0, end - until) if waited <= _INTERRUPTED_SECONDS else end - began
+        until = max(until, end)
+    return spent
+
+
+def expected_s(testbed: str, experiment: str, nominal_s: float) -> float:
+    """Return how long trials of some nominal seconds should take to measure, s; 0 of none."""
+    return _RUN_SECONDS + nominal_s * times_nominal(testbed, experiment) if nominal_s else 0.0
+
+
+def _seconds(document: dict[str, Any]) -> float:
+    return float(document.get("seconds", 0))
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is to be measured of an experiment.
+
+    Attributes
+    ----------
+    testbed, campaign, experiment
+        Their names.
+    trials, recorded
+        Numbers of planned trials, and of these that are recorded.
+    possible
+        Number of further trials that a stopping rule may ask for.
+    left_s
+        Estimate of the time to measure the missing ones, s.
+    trial_bytes
+        Mean size of a recorded trial on this testbed, None where there is none.
+    """
+
+    testbed: str
+    campaign: str
+    experiment: str
+    trials: int
+    recorded: int
+    possible: int
+    left_s: float
+    trial_bytes: float | None
+
+    @property
+    def left_bytes(self) -> float | None:
+        """Estimate of what the missing trials take on the disk, bytes."""
+        left = self.trials - self.recorded
+        return None if self.trial_bytes is None else left * self.trial_bytes
+
+
+def forecasts(campaign_name: str | None = None, testbed: str | None = None) -> list[Forecast]:
+    """Return what ``snakemake`` would measure, by default with config/config.yaml.
+
+    Raises
+    ------
+    ConfigurationError
+        The campaign or the testbed is unknown, or config/config.yaml is invalid.
+    """
+    chosen = load(Selection, root() / "config" / "config.yaml")
+    given = {"campaign": campaign_name, "testbed": testbed}
+    chosen = chosen.model_copy(update={n: value for n, value in given.items() if value})
+    planned = plan(chosen)
+    runs = dict.fromkeys([*planned.runs, *(run for paper in planned.papers for run in paper.runs)])
+    return [
+        _forecast(run.testbed, run.campaign, run.experiment)
+        for run in runs
+        if not is_imported(raw_root(), run.testbed)
+    ]
+
+
+def _forecast(testbed: str, campaign_name: str, experiment: str) -> Forecast:
+    store = RawStore(raw_root(), testbed, campaign_name, experiment)
+    attempts = campaign(campaign_name).attempts
+    planned = planned_trials(experiment, testbed, campaign_name)
+    in_any_case = [item for item in planned if not item.stopping_rule]
+    missing = [
+        item for item in in_any_case if not is_done(store.attempt_statuses(item.trial), attempts)
+    ]
+    left_s = expected_s(testbed, experiment, sum(item.nominal_s for item in missing))
+    sizes = list(islice(_sizes(testbed, experiment), _MAX_SIZED))
+    return Forecast(
+        testbed,
+        campaign_name,
+        experiment,
+        trials=len(in_any_case),
+        recorded=len(in_any_case) - len(missing),
+        possible=len(planned) - len(in_any_case),
+        left_s=left_s,
+        trial_bytes=sum(sizes) / len(sizes) if sizes else None,
+    )
+
+
+def _sizes(testbed: str, experiment: str) -> Iterator[int]:
+    for folder in raw_root().glob(f"{testbed}/*/{experiment}/*/"):
+        yield sum(path.stat().st_blocks * 512 for path in folder.iterdir())
+
+
+def as_text(found: list[Forecast]) -> str:
+    """Format forecasts as a table with its totals."""
+    lines = [f"{'experiment':12} {'testbed':12} {'trials':>6} {'missing':>7}  {'time':10} disk"]
+    for each in found:
+        missing = each.trials - each.recorded
+        more = f"  up to {each.possible} more trials" if each.possible else ""
+        lines.append(
+            f"{each.experiment:12} {each.testbed:12} {each.trials:6} {missing:7}  "
+            f"{duration(each.left_s):10} {_megabytes(each.left_bytes)}{more}"
+        )
+    sizes = [each.left_bytes for each in found]
+    known = sum(size for size in sizes if size is not None)
+    beside = " without those of unknown size" if None in sizes else ""
+    free = shutil.disk_usage(root()).free
+    lines += [
+        "",
+        f"to measure: {sum(each.trials - each.recorded for each in found)} trials, about "
+        f"{duration(sum(each.left_s for each in found))}; analyses and papers take minutes more",
+        f"disk: {_megabytes(known)}{beside}, {free / 1e9:.1f} GB are free",
+    ]
+    return "\n".join(lines)
+
+
+def _megabytes(size: float | None) -> str:
+    return "unknown" if size is None else f"{size / 1e6:.1f} MB"
