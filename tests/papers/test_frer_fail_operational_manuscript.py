@@ -73,6 +73,7 @@ CARRIED = {
     "capture.frer.single_copies.count": 0,
     "latency.p50.verdict": "higher",
     "latency.p50.difference.us": (0.9, 0.8, 1.0),
+    "latency.payload_*.p50.difference.percent": (20.0, 15.0, 25.0),
     "latency.p99_9.frer.us": (80.0, 70.0, 90.0),
     "tcp.limit.equivalence.verdict": "equivalent",
     "tcp.retransmits.frer.count": 1700,
