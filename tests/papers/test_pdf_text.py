@@ -16,6 +16,7 @@ from tsnrepro.published import documents as published
     [
         ("table 9A", "부하별 손실률(문서의 표 9A, 9B, 9C)"),
         ("table 9C", "부하별 손실률(문서의 표 9A, 9B,\n9C)"),
+        ("table 8", "지연(원 논문의\n표 8)"),
         ("table 10B", "같은 층에서(문서의 표 5, 7, 10B와 6.1.2절)"),
         ("figure 2", "주기 안의 위치(보고서의 그림 1, 2)"),
         ("table 4.2", "UDP load without loss (Table 4.2 of the report)"),

@@ -66,7 +66,7 @@ def word_count_table(pdfs: list[Path]) -> str:
 def numbered_items(pdf: Path, document: str) -> dict[str, int | None]:
     """Return the page of a paper that has each numbered table and figure of its document.
 
-    A caption names the item: "Table 4.2 of the report", "문서의 표 9A, 9B".
+    A caption names the item: "Table 4.2 of the report", "원 논문의 표 9A, 9B".
 
     Parameters
     ----------
@@ -102,9 +102,9 @@ def _reference(item: str) -> re.Pattern[str]:
     kind, _, number = item.partition(" ")
     listed = rf"(?:[\dA-Z.]+,)*{re.escape(number)}"
     if kind in _KOREAN:
-        korean = rf"(?:문서|보고서)의{_KOREAN[kind]}{listed}(?![\dA-Z]|\.\d)"
+        korean = rf"(?:문서|원논문|보고서)의{_KOREAN[kind]}{listed}(?![\dA-Z]|\.\d)"
     else:
-        korean = rf"(?:문서|보고서)의{listed}절"
+        korean = rf"(?:문서|원논문|보고서)의{listed}절"
     return re.compile(rf"{korean}|(?i:{kind}s?){listed}(?i:ofthereport)")
 
 
