@@ -67,10 +67,6 @@ CARRYING = NO_COLLAPSE | {
     "*.listener_socket.percent": 100.0,
     "*.waiting.frer.percent": 49.8,
     "mausezahn.frame_64.frer.load_100.efficiency_percent": 0.7,
-    "failure.three_paths.frer.lost": 0,
-    "topologies.line_8.frer.*.lost.percent": (0.4, 0.1, 0.7),
-    "topologies.line_8.control.*.lost.percent": (6.6, 5.7, 7.5),
-    "*.carried.ratio": 0.993,
 }
 
 
@@ -157,13 +153,15 @@ class TestPages(PageChecks):
     def test_sentences_follow_what_was_measured(self, tmp_path, chosen, lacking):
         results = prepared(tmp_path, chosen=chosen | CARRYING | chosen)
         judged = read_assertions(results / "paper")
+        # Other experiments are in some campaigns only.
+        judged = [one for one in judged if "has no value" not in one.found]
         places = [one.place for one in judged if not one.carried]
         assert [place.split("/")[1].split(".")[0] for place in places] == lacking
 
     def test_a_sentence_that_is_not_carried_says_what_was_found(self, tmp_path):
         chosen = {"loss.collapse.frer.lowest_share.percent": 23.4} | CARRYING
-        text = PAPER.text(PAPER.typeset(prepared(tmp_path, chosen=chosen)))
-        assert "loss.collapse.frer.lowest_share.percent.value (23.4), not > 50" in text
+        text = PAPER.squeezed(PAPER.typeset(prepared(tmp_path, chosen=chosen)))
+        assert "lowest_share.percent(23.4),not>50" in text
 
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
         results = PAPER.typeset(prepared(tmp_path, kind="model"))
