@@ -1,4 +1,4 @@
-"""``tsnrepro doctor``, ``configure`` and ``restore``, for racks and NIC pairs."""
+"""``tsnrepro doctor``, ``configure`` and ``restore``, for racks, NIC pairs and benches."""
 
 import json
 from contextlib import ExitStack
@@ -6,8 +6,9 @@ from typing import cast, get_args
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError
 from tsnrepro.common.topology import STATIONS
-from tsnrepro.config import Configuration, NicPairSettings, RackSettings
+from tsnrepro.config import BenchSettings, Configuration, NicPairSettings, RackSettings
 from tsnrepro.config.files import testbed_settings
+from tsnrepro.testbeds.bench.ports import give_back
 from tsnrepro.testbeds.doctor.examine import examine
 from tsnrepro.testbeds.doctor.findings import STOP
 from tsnrepro.testbeds.doctor.frer import verify_frer_on
@@ -113,11 +114,17 @@ def print_clock_commands(settings: RackSettings) -> None:
 
 
 def restore_rack(name: str, *, dry_run: bool) -> None:
-    """Restore a rack or NIC pair to its state before a killed campaign."""
-    is_pair = isinstance(_remote_settings(name), NicPairSettings)
-    restore = nic_pair.restore if is_pair else rack.restore
+    """Restore a rack, NIC pair or bench to its state before a killed campaign."""
+    settings, journal = testbed_settings(name), Journal(name)
+    sink = print_command if dry_run else None
     with TestbedLock(name, f"restoring {name}"):
-        found = restore(name, Journal(name), print_command if dry_run else None)
+        if isinstance(settings, BenchSettings):
+            found = give_back(journal, sink)
+        elif isinstance(settings, NicPairSettings):
+            found = nic_pair.restore(name, journal, sink)
+        else:
+            rack_settings(name, settings)
+            found = rack.restore(name, journal, sink)
     if not found:
         print(f"{name}: nothing to restore")
     elif not dry_run:
