@@ -25,6 +25,21 @@ testbed = BenchTestbed(settings, sys.argv[2], "a test", Path(sys.argv[3]))
 """
 
 
+# The kernel takes a VLAN tag out of a frame before such a socket has it.
+POOR_DEVICE = """\
+import select, socket, sys
+ports = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) for _ in sys.argv[1:]]
+for port, name in zip(ports, sys.argv[1:]):
+    port.bind((name, 3))
+print("ready", flush=True)
+while True:
+    for port in select.select(ports, [], [])[0]:
+        frame, (_, _, kind, *_) = port.recvfrom(4096)
+        if kind != socket.PACKET_OUTGOING and len(frame) <= 1514:
+            ports[ports[0] is port].send(frame)
+"""
+
+
 class Pc:
     """A PC with one or two ports each for talker and listener.
 
@@ -81,6 +96,21 @@ class Pc:
     def at_device(self, *argv: str) -> str:
         """Run a command in the device between the ports."""
         return _run(self.between, argv)
+
+    @contextmanager
+    def poor_device(self) -> Iterator[None]:
+        """Forward by a program that takes VLAN tags off, and drops long frames, for a block."""
+        self.at_device("ip", "link", "del", "br0")
+        names = [f"to-{port}" for port in self.ports]
+        argv = self.between.enter([sys.executable, "-c", POOR_DEVICE, *names])
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield
+        finally:
+            process.kill()
+            process.wait()
 
     def document(self, **changes) -> dict:
         """Return the testbed's file."""

@@ -284,3 +284,69 @@ def test_a_port_that_is_gone_does_not_keep_the_others_from_coming_back(four):
     assert "is neither here nor in" in err
     assert {TALKER_PORTS[0], *LISTENER_PORTS} <= {*four.run("ls", "/sys/class/net").split()}
     assert (four.folder / f"{NAME}.json").exists()
+
+
+# --- doctor -----------------------------------------------------------------------------------
+
+EXAMINE = """\
+from tsnrepro.testbeds.bench.ports import local_shell
+from tsnrepro.testbeds.doctor import bench, bench_frames
+from tsnrepro.testbeds.hosts.rollback import Journal
+journal = Journal(sys.argv[2], Path(sys.argv[3]))
+findings = bench.examine(settings) + bench_frames.send_over(settings, journal, local_shell())
+print("RESULT" + json.dumps([finding.as_dict() for finding in findings]))
+"""
+
+
+def examined(pc):
+    with unchanged(pc):
+        out, err = pc.python(EXAMINE)
+    assert "RESULT" in out, err[-3000:]
+    found = {each["check"]: each for each in json.loads(out.partition("RESULT")[2])}
+    assert all(each["remedy"] for each in found.values() if each["verdict"] != "pass")
+    return found
+
+
+def verdicts(found, word):
+    return {check: each["verdict"] for check, each in found.items() if word in check}
+
+
+def test_the_doctor_of_a_sound_bench(four):
+    found = examined(four)
+    assert [check for check, each in found.items() if each["verdict"] == "stop"] == []
+    for port in four.ports:
+        for check in ("link", "speed", "EEE", "pause frames", "coalescing", "offloads"):
+            assert f"{check} of {port}" in found
+        assert found[f"time stamps of {port}"]["found"].startswith("by the kernel")
+        assert found[f"other traffic on {port}"]["verdict"] == "pass"
+    path = f"{TALKER_PORTS[1]} to {LISTENER_PORTS[1]}"
+    for what in ("frames", "frames with VLAN tag", "full frames with R-TAG"):
+        assert found[f"{what} from {path}"]["found"] == "20 of 20 came"
+    assert found[f"separation of {path}"]["verdict"] == "pass"
+
+
+def test_the_doctor_finds_a_device_that_drops_long_frames_and_takes_vlan_tags_off(tmp_path, alone):
+    with Pc(tmp_path, "GS308") as pc, pc.poor_device():
+        found = examined(pc)
+    path = f"{TALKER_PORTS[0]} to {LISTENER_PORTS[0]}"
+    assert found[f"frames from {path}"]["verdict"] == "pass"
+    assert found[f"full frames with R-TAG from {path}"]["found"] == "0 of 20 came"
+    tagged = found[f"frames with VLAN tag from {path}"]
+    assert (tagged["verdict"], tagged["found"]) == ("warn", "0 of 20 came, 20 with other tags")
+
+
+def test_the_doctor_finds_paths_that_share_a_device(four):
+    four.at_device("ip", "link", "set", f"to-{TALKER_PORTS[1]}", "master", "br0")
+    found = examined(four)
+    assert "stop" in verdicts(found, "separation of").values()
+    assert found[f"frames from {TALKER_PORTS[1]} to {LISTENER_PORTS[1]}"]["verdict"] == "stop"
+
+
+def test_the_doctor_finds_a_port_in_use(cable):
+    cable.run("ip", "addr", "add", "192.0.2.1/24", "dev", TALKER_PORTS[0])
+    out, err = cable.python(
+        "from tsnrepro.testbeds.doctor import bench\n"
+        "print(*(each.line() for each in bench.examine(settings)), sep='\\n')"
+    )
+    assert f"ports: {TALKER_PORTS[0]} has the address 192.0.2.1/24" in out, err
+    assert "-> `ip addr del" in out

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import ExitStack
+from functools import partial
 from typing import cast, get_args
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError
@@ -9,8 +10,9 @@ from tsnrepro.common.topology import STATIONS
 from tsnrepro.config import BenchSettings, Configuration, NicPairSettings, RackSettings
 from tsnrepro.config.files import testbed_settings
 from tsnrepro.testbeds.bench.ports import give_back
+from tsnrepro.testbeds.doctor import bench, bench_frames
 from tsnrepro.testbeds.doctor.examine import examine
-from tsnrepro.testbeds.doctor.findings import STOP
+from tsnrepro.testbeds.doctor.findings import STOP, Finding
 from tsnrepro.testbeds.doctor.frer import verify_frer_on
 from tsnrepro.testbeds.hosts import clock_sync
 from tsnrepro.testbeds.hosts.lease import TestbedLock
@@ -30,17 +32,21 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
     """Print the findings of all checks, each with its remedy.
 
     With ``frer`` the rack is also configured for FRER, tested by sending traffic, and restored,
-    unless another check fails.
+    unless another check fails; over a bench frames are sent, and its ports given back.
 
     Raises
     ------
     TestbedError
         A finding prevents measurements.
     """
-    settings = _remote_settings(name)
-    findings = examine(settings)
+    settings = testbed_settings(name)
+    if isinstance(settings, BenchSettings):
+        findings, send = bench.examine(settings), partial(bench_frames.send, settings, name)
+    else:
+        remote = _remote_settings(name)
+        findings, send = examine(remote), partial(_verify_frer, remote, name)
     if frer and all(finding.verdict != STOP for finding in findings):
-        findings += verify_frer_on(rack_settings(name, settings), name)
+        findings += send()
     if as_json:
         print(json.dumps([finding.as_dict() for finding in findings], indent=1))
     else:
@@ -50,6 +56,10 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
         raise TestbedError(
             f"{len(stops)} of {len(findings)} checks failed", name, "Each names its remedy"
         )
+
+
+def _verify_frer(settings: RackSettings | NicPairSettings, name: str) -> list[Finding]:
+    return verify_frer_on(rack_settings(name, settings), name)
 
 
 def pair_settings(name: str) -> NicPairSettings | None:

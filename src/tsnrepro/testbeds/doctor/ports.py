@@ -71,7 +71,7 @@ def links(host: ExaminedHost) -> Iterator[Finding]:
         found = "up" if carrier else "no carrier"
         yield host.finding(f"link of {device}", PASS if carrier else STOP, found, remedy)
         yield _speed(host, device)
-        if host.is_station:
+        if host.is_station and not host.on_bench:
             yield _mtu_of_station(host, device, int(link["mtu"]))
         elif name == HOST_PORT:
             # A campaign leaves it as it is.

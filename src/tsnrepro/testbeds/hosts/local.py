@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from collections.abc import Callable
 
 from tsnrepro.common.errors import CommandError
 from tsnrepro.testbeds.hosts.host import DEADLINE_PASSED, Completed
@@ -12,10 +13,18 @@ _NOT_FOUND = 127
 
 
 class LocalHost:
-    """Commands on this machine itself, for a :class:`tsnrepro.testbeds.hosts.shell.Shell`."""
+    """Commands on this machine itself, for a :class:`tsnrepro.testbeds.hosts.shell.Shell`.
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    Parameters
+    ----------
+    name
+        Name for messages.
+    enter
+        Returns the command that runs another in namespaces of this machine.
+    """
+
+    def __init__(self, name: str, enter: Callable[[list[str]], list[str]] = list) -> None:
+        self.name, self._enter = name, enter
 
     def run(self, argv: list[str], *, deadline_s: float, limit_bytes: int = 16 << 20) -> Completed:
         """Run a command to its end; it is killed at the deadline.
@@ -29,7 +38,7 @@ class LocalHost:
         started, began = time.time(), time.monotonic()
         try:
             done = subprocess.run(
-                argv,
+                self._enter(argv),
                 capture_output=True,
                 env=environment,
                 stdin=subprocess.DEVNULL,
