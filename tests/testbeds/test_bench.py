@@ -277,6 +277,41 @@ def test_a_port_that_came_back_under_another_name_gets_its_own(cable):
         assert "True" in out, err
 
 
+def test_after_a_power_failure_the_ports_are_where_they_were(cable):
+    with unchanged(cable):
+        killed(cable, seconds=0.1)
+        saved = json.loads((cable.folder / f"{NAME}.json").read_text())["state"]
+        for host in ("sw1", "sw2"):
+            # With the veth devices in it, which are here again after a boot.
+            cable.run("ip", "netns", "delete", namespace(NAME, host))
+        ends = [
+            word for port in cable.ports for word in ("name", port, "address", saved[port]["mac"])
+        ]
+        cable.run("ip", "link", "add", *ends[:4], "type", "veth", "peer", *ends[4:])
+        for port in cable.ports:
+            cable.run("ip", "link", "set", port, "up")
+        out, err = cable.python(GIVE_BACK)
+        assert "True" in out, err
+
+
+DRY_RUN = """\
+from tsnrepro.testbeds.bench.ports import give_back
+from tsnrepro.testbeds.hosts.rollback import Journal
+from tsnrepro.testbeds.hosts.shell import print_command
+give_back(Journal(sys.argv[2], Path(sys.argv[3])), print_command)
+"""
+
+
+def test_a_dry_run_of_restore_prints_its_commands_and_changes_nothing(cable):
+    killed(cable, seconds=0.1)
+    with unchanged(cable):
+        out, err = cable.python(DRY_RUN)
+    space = namespace(NAME, "sw1")
+    assert f"ip -n {space} link set dev m0 netns" in out, err
+    assert f"name {TALKER_PORT}" in out
+    assert f"ip netns delete {space}" in out
+
+
 def test_a_port_that_is_gone_does_not_keep_the_others_from_coming_back(four):
     killed(four, seconds=0.1)
     four.run("ip", "-n", namespace(NAME, "sw1"), "link", "del", "m1")

@@ -13,7 +13,7 @@ from typing import Any
 
 from tsnrepro.common.errors import TestbedError, TsnreproError
 from tsnrepro.common.topology import LISTENER, SWITCHES, TALKER, member_names
-from tsnrepro.config.bench import BenchSettings
+from tsnrepro.config import BenchSettings, parse
 from tsnrepro.testbeds.hosts import ports
 from tsnrepro.testbeds.hosts.local import LocalHost
 from tsnrepro.testbeds.hosts.rollback import Journal, Rollback
@@ -251,7 +251,7 @@ def give_back(journal: Journal, sink: CommandSink | None = None) -> bool:
     if entry is None:
         return False
     where, remedy = str(journal.path), "Plug it in, or remove this file if it is gone for good"
-    settings = BenchSettings.model_validate(entry["settings"])
+    settings = parse(BenchSettings, entry["settings"], where, from_record=True)
     shell, problems = local_shell(sink), []
     for port in ports_of(settings):
         state = entry["state"][port.device]
