@@ -84,3 +84,12 @@ def test_speed_duplex_and_room_for_tags(of, speed, duplex, max_mtu, verdicts):
     assert checks["link of enp3s0"].verdict == "pass"
     names = ("speed of enp3s0", "MTU of enp3s0")
     assert tuple(checks[name].verdict for name in names) == verdicts
+
+
+def test_a_port_that_is_not_there_is_one_finding(monkeypatch):
+    monkeypatch.setattr(bench, "missing_requirements", list)
+    findings = bench.examine(settings(["nosuchport0"], ["nosuchport1"]))
+    (stop,) = [each for each in findings if each.verdict == "stop"]
+    assert (stop.check, stop.role) == ("ports", "here")
+    assert stop.found == "there is no network device 'nosuchport0'"
+    assert not [each for each in findings if each.role in ("talker", "listener")]

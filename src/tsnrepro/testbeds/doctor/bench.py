@@ -20,6 +20,7 @@ from tsnrepro.testbeds.doctor.findings import (
     run_check,
 )
 from tsnrepro.testbeds.emulated.namespace import missing_requirements
+from tsnrepro.testbeds.hosts.ports import links
 
 _CLOCK = re.compile(r"(?:PTP Hardware Clock|provider index):\s*(\d+)")
 _STAMPS = {"hardware-receive": "the card", "software-receive": "the kernel"}
@@ -27,7 +28,10 @@ _STAMPS = {"hardware-receive": "the card", "software-receive": "the kernel"}
 
 def examine(settings: BenchSettings) -> list[Finding]:
     """Examine a bench's ports and this machine; nothing is changed."""
-    shell, listed = local_shell(), ports_of(settings)
+    shell = local_shell()
+    # One that is missing is a finding of `port_use`.
+    there = links(shell, [port.device for port in ports_of(settings)])
+    listed = [port for port in ports_of(settings) if port.device in there]
     devices = {r: {p.device: p.device for p in listed if p.role == r} for r in ROLES}
     testbed = SimpleNamespace(
         settings=settings,
