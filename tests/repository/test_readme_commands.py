@@ -30,6 +30,9 @@ COVERED = {
     r"tsnrepro new \w+ [\w-]+|snakemake .* campaign=(jitter|mine).*": (
         "tests/workflow/test_new_files.py::test_what_is_new_runs_on_the_model_and_is_printed"
     ),
+    r"tsnrepro new testbed [\w-]+ --kind [\w-]+": (
+        "tests/workflow/test_new_files.py::test_a_testbed_is_valid_and_says_what_it_is_a_copy_of"
+    ),
     r"(sudo )?scripts/reproduce": f"{WHOLE_WAY}",
     r"scripts/setup( --python-only)?": "scripts/fresh-machine",
     r"(sudo )?scripts/fresh-machine scripts/test": "scripts/fresh-machine",

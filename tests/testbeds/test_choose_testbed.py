@@ -8,6 +8,7 @@ import pytest
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
+from tsnrepro.config import BenchSettings, parse
 from tsnrepro.config.files import campaign
 from tsnrepro.config.registry import experiment
 from tsnrepro.testbeds import choose
@@ -51,8 +52,8 @@ def test_a_missing_tool_is_named(monkeypatch):
 def test_an_unknown_testbed_is_refused_with_the_known_ones():
     with pytest.raises(
         ConfigurationError,
-        match=r"emulatd.*auto, d10-example, emulated, emulated-listener, guest, i210-example, "
-        "lan966x-example, model",
+        match=r"emulatd.*auto, bench-example, d10-example, emulated, emulated-listener, guest, "
+        "i210-example, lan966x-example, model",
     ):
         choose.check_name("emulatd", [])
 
@@ -75,3 +76,33 @@ def test_a_workflow_of_an_ordinary_user_takes_the_model(tmp_path):
     assert done.stdout.startswith("model "), done.stderr
     assert "root (run with sudo)" in done.stdout
     assert done.stdout.count("\n") == 1
+
+
+def _bench(*ports):
+    document = {"kind": "bench", "device": "none"}
+    listeners = [f"{port}l" for port in ports]
+    return parse(
+        BenchSettings, document | {"ports": {"talker": [*ports], "listener": listeners}}, "a bench"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "ports", "configuration", "says"),
+    [
+        ([], ["a"], "control", ""),
+        ([], ["a"], "frer", "FRER needs two ports each"),
+        ([], ["a", "b"], "frer", ""),
+        (["link_rate_mbps"], ["a", "b"], "control", "a bench's link_rate_mbps cannot be changed"),
+        (["paths"], ["a", "b"], "frer", "a testbed of kind bench has no setting paths"),
+        (["receive_buffer_bytes"], ["a"], "control", ""),
+    ],
+)
+def test_a_bench_measures_what_its_ports_allow(changes, ports, configuration, says):
+    reason = choose.unsupported_trial_reason(changes, (), _bench(*ports), "", configuration)
+    assert reason.startswith(says) if says else reason == ""
+
+
+def test_several_streams_need_two_paths_of_a_bench():
+    streams = experiment("streams")
+    assert "two ports each" in choose.unsupported_reason(streams, _bench("a"))
+    assert choose.unsupported_reason(streams, _bench("a", "b")) == ""

@@ -40,7 +40,7 @@ def test_every_processor_runs_at_one_speed(printed, verdict, shown):
 def test_there_is_room_for_records_on_the_controlling_machine(monkeypatch, tmp_path, mib, verdict):
     usage = namedtuple("usage", "total used free")(1 << 40, 0, mib << 20)
     monkeypatch.setattr(examine.shutil, "disk_usage", lambda _: usage)
-    finding = examine._space_here(tmp_path)
+    finding = examine.space_here(tmp_path)
     assert (finding.verdict, finding.role) == (verdict, "here")
     assert finding.remedy
 

@@ -177,3 +177,12 @@ class TestOptionalColumns:
         found = self.columns(testbed=testbed, campaign="documents")
         assert found["selected"][0].testbed == "emulated"
         assert ("guest" in found) == there
+
+
+def test_a_bench_has_no_papers_about_frer_switches():
+    chosen = Selection(testbed="bench-example", experiments=["loss", "tcp", "latency"])
+    found = plan(chosen)
+    assert [run.experiment for run in found.runs] == chosen.experiments
+    assert found.papers == ()
+    with pytest.raises(ConfigurationError, match="describes no testbed of kind bench"):
+        plan(chosen.model_copy(update={"papers": ["frer-udp"]}))

@@ -8,7 +8,7 @@ from tsnrepro.cli.arguments import add_command, add_name
 if TYPE_CHECKING:
     from tsnrepro.workflow.new_files import NewFiles
 
-KINDS = ("rack", "nic-pair", "emulated", "guest", "model")
+KINDS = ("rack", "nic-pair", "bench", "emulated", "guest", "model")
 """Kinds of testbeds, as tsnrepro.workflow.new_files has them; that module takes time to load."""
 
 

@@ -1,4 +1,4 @@
-"""``tsnrepro doctor``, ``configure`` and ``restore``: mostly racks and NIC pairs."""
+"""``tsnrepro doctor``, ``configure`` and ``restore``: racks, NIC pairs, benches, this machine."""
 
 import argparse
 from typing import Any
@@ -12,15 +12,19 @@ def add_commands(commands: Any) -> None:
         commands,
         "doctor",
         _doctor,
-        "check a rack, or this machine, and suggest fixes",
+        "check a rack, NIC pair, bench or this machine, and suggest fixes",
         "tsnrepro doctor emulated             # processors, load, what will not run",
         "tsnrepro doctor d10-example          # changes nothing",
         "tsnrepro doctor d10-example --frer   # configures FRER, sends, rolls back",
+        "tsnrepro doctor bench-example --send # frames from port to port",
     )
     add_name(doctor, "testbed")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
     doctor.add_argument(
-        "--frer", action="store_true", help="also configure FRER, send traffic, and roll back"
+        "--frer",
+        "--send",
+        action="store_true",
+        help="also configure FRER (not on a bench), send traffic, and roll back",
     )
 
     configure = add_command(
@@ -41,7 +45,7 @@ def add_commands(commands: Any) -> None:
         commands,
         "restore",
         _restore,
-        "restore a rack to its state before a campaign",
+        "restore a rack, NIC pair or bench to its state before a campaign",
         "tsnrepro restore d10-example",
     )
     add_name(restore, "testbed")

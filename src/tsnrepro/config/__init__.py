@@ -14,6 +14,7 @@ from tsnrepro.config.base import (
     parse,
 )
 from tsnrepro.config.testbeds import (
+    BenchSettings,
     EmulatedSettings,
     FrerSettings,
     GuestSettings,
@@ -27,6 +28,7 @@ from tsnrepro.config.testbeds import (
 )
 
 __all__ = [
+    "BenchSettings",
     "ConfigModel",
     "Configuration",
     "EmulatedSettings",

@@ -99,7 +99,7 @@ Configurations = Annotated[
     OneOrMore[Configuration],
     Field(description="Configurations to compare: one path (control), and FRER over all paths."),
 ]
-TestbedKind = Literal["emulated", "guest", "model", "rack", "nic-pair"]
+TestbedKind = Literal["emulated", "guest", "model", "rack", "nic-pair", "bench"]
 CURRENT_KINDS = {"hardware": "rack", "cards": "nic-pair"}
 """Kinds of testbeds by their former names, as older files and records have them."""
 

@@ -22,9 +22,11 @@ from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config.base import ConfigModel, TestbedKind
 
-EMULATED, GUEST, MODEL, RACK, NIC_PAIR = get_args(TestbedKind)
-SHARED_KINDS = (RACK, NIC_PAIR)
-"""Kinds of testbeds that others may use too: ``testbed: auto`` never takes them."""
+EMULATED, GUEST, MODEL, RACK, NIC_PAIR, BENCH = get_args(TestbedKind)
+SHARED_KINDS = (RACK, NIC_PAIR, BENCH)
+"""Kinds of testbeds of somebody's hosts or ports: ``testbed: auto`` never takes them."""
+LOCAL_KINDS = (EMULATED, BENCH)
+"""Kinds of testbeds whose talker and listener are namespaces of this machine."""
 _LAST = 100
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")

@@ -18,6 +18,7 @@ from tsnrepro.config.base import (
     formerly,
     parse,
 )
+from tsnrepro.config.bench import BenchSettings
 from tsnrepro.config.frer import Elimination, FrerSettings
 from tsnrepro.config.nic_pair import NicPairSettings
 from tsnrepro.config.rack import RackSettings
@@ -199,7 +200,14 @@ class GuestSettings(ConfigModel):
     """The guest's clock at boot, in UTC, if time is virtual."""
 
 
-TestbedSettings = EmulatedSettings | ModelSettings | GuestSettings | RackSettings | NicPairSettings
+TestbedSettings = (
+    EmulatedSettings
+    | ModelSettings
+    | GuestSettings
+    | RackSettings
+    | NicPairSettings
+    | BenchSettings
+)
 _MODELS: dict[str, Any] = {
     model.model_fields["kind"].default: model for model in get_args(TestbedSettings)
 }

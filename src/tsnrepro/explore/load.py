@@ -18,6 +18,8 @@ import pandas as pd
 
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.repository import root
+from tsnrepro.config.bench import CABLE
+from tsnrepro.config.registry import BENCH
 from tsnrepro.explore.show import RawTrial
 from tsnrepro.published.documents import load_table, table_names
 from tsnrepro.records.store import RUN_FILE, open_run, read_listed_trial, read_trial
@@ -317,6 +319,50 @@ class Measured:
         'Mb/s'
         """
         return {table: load_table(document, table) for table in table_names(document)}
+
+    def beside_baseline(self, baseline: "Measured | str") -> pd.DataFrame:
+        """Return the losses of a bench's device beside those of a cable between the same ports.
+
+        A load that the cable does not carry is not the device's limit, but generator's or host's.
+
+        Parameters
+        ----------
+        baseline
+            The same campaign with ``device: none``, or its name as for :func:`load`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a payload, configuration and load, see
+            :func:`tsnrepro.experiments.loss.baseline.beside_baseline`; ``limited_by`` is ``none``,
+            ``device``, ``bench`` or missing.
+
+        Raises
+        ------
+        RecordError
+            One of them has no ``loss`` of a bench, the baseline has a device, or the links' rates
+            differ.
+        """
+        from tsnrepro.experiments.loss.baseline import beside_baseline  # noqa: PLC0415
+
+        other = load(baseline) if isinstance(baseline, str) else baseline
+        device, cable = self._bench(), other._bench()
+        if cable.get("device") != CABLE:
+            remedy = "Measure the same campaign on a bench with `device: none`"
+            raise RecordError("there is no bench with `device: none`", repr(other), remedy)
+        if not device:
+            raise RecordError("the run is not of a bench", repr(self), "A baseline is a bench's")
+        rates = [f"{each['link_rate_mbps']} Mb/s" for each in (device, cable)]
+        if rates[0] != rates[1]:
+            raise RecordError(f"the links have {rates[0]}, and those of the baseline {rates[1]}")
+        return beside_baseline(self.trials("loss"), other.trials("loss"))
+
+    def _bench(self) -> dict[str, Any]:
+        """Return the settings of the bench that loss was measured on, empty if it is none."""
+        from tsnrepro.results import testbed  # noqa: PLC0415
+
+        facts = testbed.facts_of(self._manifest("loss"))[1]
+        return facts["settings"] if facts["testbed"] == BENCH else {}
 
     def _results(self) -> list[Result]:
         folders = self._runs.values()

@@ -24,6 +24,7 @@ _LINK_RATE = "link_rate_mbps"
 _CAVEATS = {
     "model": "Simulated: what the model's queues do",
     "emulated": "Measured in network namespaces of one machine{processors}: what its processors do",
+    "bench": "Measured by two ends on one machine{processors}: what they and the device do",
     "guest": "Measured in a virtual machine{processors}: what its kernel's queues do",
 }
 

@@ -15,6 +15,7 @@ from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, Estimate
 
 _LABELS = {
+    "bench": "bench testbed (two ends in namespaces of one machine, with ports of its own)",
     "emulated": "emulated testbed (network namespaces on one machine, eBPF switches)",
     "guest": "guest testbed (namespaces in a virtual machine with a kernel of its own)",
     "model": "model testbed (simulated queues, no measurement)",
@@ -23,6 +24,8 @@ _LABELS = {
 }
 # A NIC pair with a switch between its hosts.
 _AROUND_A_BOARD = "NIC pair testbed (three hosts around a LAN966x board, reached over SSH)"
+# What a bench has between its ports, unless that has a name.
+_BETWEEN = {"none": "a cable", "unmanaged": "an unmanaged device"}
 # The emulated testbed without its switches: jobs, each with links and queues of its own.
 _JOBS = "emulated testbed (network namespaces on one machine, queues of its own kernel)"
 _BRIDGED = "emulated testbed (network namespaces on one machine, shaping by the software bridge)"
@@ -71,6 +74,9 @@ def label_of(manifest_path: str | Path) -> str:
         label = _JOBS if facts.get("kernel_queues", True) else _BRIDGED
     if kind == "nic-pair" and facts.get("switch"):
         label = _AROUND_A_BOARD
+    if kind == "bench":
+        device = facts["settings"]["device"]
+        label += f", {_BETWEEN.get(device, device)} between them"
     if facts.get("settings", {}).get("receive_stamps") == "hardware":
         label += _STAMPED_BY_CARD
     return label + _VIRTUAL if facts.get("virtual_time") else label

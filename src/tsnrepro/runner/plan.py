@@ -98,7 +98,10 @@ def _supported(
     supported: list[Planned] = []
     others: dict[str, set[str]] = {}
     for item in planned:
-        if reason := unsupported_trial_reason(item.testbed, item.data_planes, testbed, item.cabled):
+        configuration = item.trial.factors.get("configuration")
+        if reason := unsupported_trial_reason(
+            item.testbed, item.data_planes, testbed, item.cabled, configuration
+        ):
             others.setdefault(reason, set()).add(item.trial.label)
         else:
             supported.append(item)

@@ -26,7 +26,7 @@ from tsnrepro.common.errors import (
     TsnreproError,
 )
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
-from tsnrepro.config.registry import EMULATED, RACK
+from tsnrepro.config.registry import LOCAL_KINDS, RACK
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.imports.manifest import imported_manifest, is_imported
 from tsnrepro.records.files import canonical_json
@@ -115,7 +115,7 @@ def _measure_experiment(experiment: str, testbed_name: str, campaign_name: str) 
         settings.attempts,
         partial(open_for, experiment, testbed_name, settings, purpose),
         import_module(f"tsnrepro.experiments.{experiment}.measure").measure,
-        warm_up=settings.warm_up and kind in (EMULATED, RACK),
+        warm_up=settings.warm_up and kind in (*LOCAL_KINDS, RACK),
         max_stall_ms=settings.max_stall_ms,
         is_precise=_stopping_rule(experiment, settings.section(experiment)),
     )

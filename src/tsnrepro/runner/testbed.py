@@ -3,6 +3,7 @@
 from typing import Any
 
 from tsnrepro.config import (
+    BenchSettings,
     EmulatedSettings,
     GuestSettings,
     ModelSettings,
@@ -49,6 +50,10 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
 
         cards: JobTestbed = NicPairTestbed(settings, name, purpose)
         return cards
+    if isinstance(settings, BenchSettings):
+        from tsnrepro.testbeds.bench.testbed import BenchTestbed  # noqa: PLC0415
+
+        return BenchTestbed(settings, name, purpose)
     from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed  # noqa: PLC0415
 
     return EmulatedTestbed(settings, purpose)

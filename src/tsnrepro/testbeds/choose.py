@@ -6,6 +6,7 @@ from functools import cache
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
 from tsnrepro.config import (
+    BenchSettings,
     EmulatedSettings,
     ModelSettings,
     NicPairSettings,
@@ -18,6 +19,9 @@ from tsnrepro.testbeds.emulated import namespace
 from tsnrepro.testbeds.requirements import missing_qdiscs
 
 AUTO = "auto"
+_ONE_PATH = "FRER needs two ports each of talker and listener (ports)"
+# The network that is there.
+_FIXED_ON_BENCH = ("device", "ports", "link_rate_mbps")
 
 
 @cache
@@ -77,11 +81,13 @@ def unsupported_reason(
         return f"a testbed of kind {settings.kind} does not support it, only {others}"
     if isinstance(settings, EmulatedSettings | ModelSettings):
         return _unsupported_elimination(experiment, settings)
-    if not isinstance(settings, RackSettings):
+    if not isinstance(settings, RackSettings | BenchSettings):
         return ""
     if rate := getattr(section, "link_rate_mbps", None):
-        return f"link_rate_mbps is {rate}, and a rack cannot change its links"
-    return _unsupported_on_rack(experiment, settings)
+        return f"link_rate_mbps is {rate}, and a {settings.kind} cannot change its links"
+    if isinstance(settings, RackSettings):
+        return _unsupported_on_rack(experiment, settings)
+    return _ONE_PATH if experiment.several_streams and settings.paths == 1 else ""
 
 
 def _unsupported_on_rack(experiment: Experiment, settings: RackSettings) -> str:
@@ -117,6 +123,7 @@ def unsupported_trial_reason(
     data_planes: Collection[str],
     settings: TestbedSettings,
     cabled: str = "",
+    configuration: object = None,
 ) -> str:
     """Return why a testbed does not support a trial of an experiment, empty if it does.
 
@@ -130,9 +137,16 @@ def unsupported_trial_reason(
         Settings of the testbed.
     cabled
         Connection between network cards that it needs: ``cable``, ``switch``, or empty.
+    configuration
+        The trial's configuration, ``frer`` or ``control``, if it has one.
     """
     if isinstance(settings, NicPairSettings) and (reason := _miscabled(cabled, settings)):
         return reason
+    if isinstance(settings, BenchSettings):
+        if fixed := [name for name in changes if name in _FIXED_ON_BENCH]:
+            return f"a bench's {' and '.join(fixed)} cannot be changed"
+        if configuration == "frer" and settings.paths == 1:
+            return _ONE_PATH
     if not isinstance(settings, RackSettings):
         unknown = [name for name in changes if name not in type(settings).model_fields]
         named = " and ".join(unknown)

@@ -1,14 +1,17 @@
-"""``tsnrepro doctor``, ``configure`` and ``restore``, for racks and NIC pairs."""
+"""``tsnrepro doctor``, ``configure`` and ``restore``, for racks, NIC pairs and benches."""
 
 import json
 from contextlib import ExitStack
+from functools import partial
 from typing import cast, get_args
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError
 from tsnrepro.common.topology import STATIONS
-from tsnrepro.config import Configuration, NicPairSettings, RackSettings
+from tsnrepro.config import BenchSettings, Configuration, NicPairSettings, RackSettings
 from tsnrepro.config.files import testbed_settings
 from tsnrepro.config.registry import SHARED_KINDS
+from tsnrepro.testbeds.bench.ports import give_back
+from tsnrepro.testbeds.doctor import bench, bench_frames
 from tsnrepro.testbeds.doctor.examine import examine
 from tsnrepro.testbeds.doctor.findings import STOP, Finding
 from tsnrepro.testbeds.doctor.frer import verify_frer_on
@@ -32,24 +35,24 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
 
     Of a testbed on this machine they are processors, governor, other load, what is missing and
     what will not run. With ``frer`` a rack is also configured for FRER, tested by sending traffic,
-    and restored, unless another check fails.
+    and restored, unless another check fails; over a bench frames are sent, and its ports given
+    back.
 
     Raises
     ------
     TestbedError
         A finding prevents measurements.
     """
-    if testbed_settings(name).kind not in SHARED_KINDS:
-        _report(examine_machine(name), name, as_json=as_json)
-        return
-    settings = _remote_settings(name)
-    findings = examine(settings)
+    settings = testbed_settings(name)
+    if isinstance(settings, BenchSettings):
+        findings, send = bench.examine(settings), partial(bench_frames.send, settings, name)
+    elif settings.kind not in SHARED_KINDS:
+        findings, send = examine_machine(name), list
+    else:
+        remote = _remote_settings(name)
+        findings, send = examine(remote), partial(_verify_frer, remote, name)
     if frer and all(finding.verdict != STOP for finding in findings):
-        findings += verify_frer_on(rack_settings(name, settings), name)
-    _report(findings, name, as_json=as_json)
-
-
-def _report(findings: list[Finding], name: str, *, as_json: bool) -> None:
+        findings += send()
     if as_json:
         print(json.dumps([finding.as_dict() for finding in findings], indent=1))
     else:
@@ -59,6 +62,10 @@ def _report(findings: list[Finding], name: str, *, as_json: bool) -> None:
         raise TestbedError(
             f"{len(stops)} of {len(findings)} checks failed", name, "Each names its remedy"
         )
+
+
+def _verify_frer(settings: RackSettings | NicPairSettings, name: str) -> list[Finding]:
+    return verify_frer_on(rack_settings(name, settings), name)
 
 
 def pair_settings(name: str) -> NicPairSettings | None:
@@ -123,11 +130,17 @@ def print_clock_commands(settings: RackSettings) -> None:
 
 
 def restore_rack(name: str, *, dry_run: bool) -> None:
-    """Restore a rack or NIC pair to its state before a killed campaign."""
-    is_pair = isinstance(_remote_settings(name), NicPairSettings)
-    restore = nic_pair.restore if is_pair else rack.restore
+    """Restore a rack, NIC pair or bench to its state before a killed campaign."""
+    settings, journal = testbed_settings(name), Journal(name)
+    sink = print_command if dry_run else None
     with TestbedLock(name, f"restoring {name}"):
-        found = restore(name, Journal(name), print_command if dry_run else None)
+        if isinstance(settings, BenchSettings):
+            found = give_back(journal, sink)
+        elif isinstance(settings, NicPairSettings):
+            found = nic_pair.restore(name, journal, sink)
+        else:
+            rack_settings(name, settings)
+            found = rack.restore(name, journal, sink)
     if not found:
         print(f"{name}: nothing to restore")
     elif not dry_run:

@@ -13,7 +13,7 @@ from functools import partial
 from tsnrepro.common.errors import ConfigurationError, TestbedError, ToolError, TsnreproError
 from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, member_names
 from tsnrepro.config.frer import LatentSettings
-from tsnrepro.config.testbeds import EmulatedSettings, RackSettings
+from tsnrepro.config.testbeds import BenchSettings, EmulatedSettings, RackSettings
 from tsnrepro.testbeds.hosts.host import (
     COMMAND_SECONDS,
     DEADLINE_PASSED,
@@ -113,7 +113,7 @@ class Faults:
     def __init__(
         self,
         hosts: Mapping[str, RemoteHost],
-        settings: EmulatedSettings | RackSettings,
+        settings: EmulatedSettings | RackSettings | BenchSettings,
         program: str,
     ) -> None:
         self._hosts, self._settings, self._program = hosts, settings, program

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
-from tsnrepro.config import Configuration, EmulatedSettings, RackSettings
+from tsnrepro.config import BenchSettings, Configuration, EmulatedSettings, RackSettings
 from tsnrepro.testbeds.faults import Faults
 from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure
 from tsnrepro.testbeds.hosts.host import RemoteHost
@@ -55,7 +55,7 @@ class HostTestbed(Testbed, Protocol):
     """A talker, two FRER switches and a listener that take commands, by the topology's names."""
 
     @property
-    def settings(self) -> EmulatedSettings | RackSettings:
+    def settings(self) -> EmulatedSettings | RackSettings | BenchSettings:
         """Settings of the testbed."""
         ...
 

@@ -15,6 +15,7 @@ from tsnrepro.config.base import check_name
 from tsnrepro.config.campaigns import CampaignBase
 from tsnrepro.config.files import raw_root
 from tsnrepro.config.papers import manuscripts, sources_of
+from tsnrepro.config.registry import SHARED_KINDS
 from tsnrepro.imports.manifest import imported_testbeds
 from tsnrepro.published.derived_results import derived_results
 from tsnrepro.testbeds.choose import AUTO
@@ -22,6 +23,7 @@ from tsnrepro.testbeds.choose import AUTO
 TESTBEDS = {
     "rack": "d10-example",
     "nic-pair": "i210-example",
+    "bench": "bench-example",
     "emulated": "emulated",
     "guest": "guest",
     "model": "model",
@@ -121,7 +123,7 @@ def new_testbed(name: str, kind: str) -> NewFiles:
     source = f"config/testbeds/{TESTBEDS[kind]}.yaml"
     schema, _, rest = (root() / source).read_text(encoding="utf-8").partition("\n")
     note = f"# The testbed {name}, a copy of {source}: change what differs.\n#\n"
-    shared = kind in ("rack", "nic-pair")
+    shared = kind in SHARED_KINDS
     command = f"tsnrepro doctor {name}" if shared else _run("smoke", name)
     return NewFiles(_write({path: f"{schema}\n{note}{rest}"}), command)
 

@@ -18,7 +18,7 @@ from tsnrepro.config.base import (
     SocketBufferBytes,
 )
 from tsnrepro.config.frer import LatentSettings
-from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
+from tsnrepro.config.registry import BENCH, EMULATED, MODEL, RACK, Experiment
 
 Scenario = Literal[
     "none",
@@ -85,7 +85,7 @@ class FailureSettings(ConfigModel):
 EXPERIMENT = Experiment(
     FailureSettings,
     title="Failures",
-    kinds=(EMULATED, MODEL, RACK),
+    kinds=(EMULATED, MODEL, RACK, BENCH),
     order=5,
     figures={
         "losses": "Datagrams lost by scenario",

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tsnrepro.config import Configuration
-from tsnrepro.config.registry import EMULATED
+from tsnrepro.config.registry import LOCAL_KINDS
 from tsnrepro.experiments.latency.settings import LatencySettings
 from tsnrepro.runner.design import Planned, TrialFactors, in_blocks, nominal_seconds, numbered
 
 _STOPPING_RULE = "ratio of medians"
 _SET_UP_SECONDS = 0.7
-# What sockperf waits before its test, except on the emulated testbed.
+# What sockperf waits before its test, except in namespaces of this machine.
 _WAIT_SECONDS = 2.0
 
 
@@ -36,7 +36,7 @@ def plan(settings: LatencySettings, seed: int, kind: str) -> list[Planned]:
     After them come further repetitions of the main payload, which are measured until the ratio of
     medians is precise enough.
     """
-    set_up_s = _SET_UP_SECONDS + (0.0 if kind == EMULATED else _WAIT_SECONDS)
+    set_up_s = _SET_UP_SECONDS + (0.0 if kind in LOCAL_KINDS else _WAIT_SECONDS)
     nominal_s = nominal_seconds(kind, settings.duration_s, set_up_s)
 
     def blocks(payloads: Sequence[int], first: int, last: int, rule: str = "") -> list[Planned]:

@@ -12,7 +12,7 @@ from tsnrepro.config.base import (
     Repetitions,
     WholeSeconds,
 )
-from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
+from tsnrepro.config.registry import BENCH, EMULATED, MODEL, RACK, Experiment
 from tsnrepro.config.sequential import SequentialSettings
 
 
@@ -40,7 +40,7 @@ class LatencySettings(SequentialSettings):
 EXPERIMENT = Experiment(
     LatencySettings,
     title="Latency",
-    kinds=(EMULATED, MODEL, RACK),
+    kinds=(EMULATED, MODEL, RACK, BENCH),
     order=3,
     tables=("latency-by-size",),
     figures={

@@ -22,7 +22,7 @@ from tsnrepro.config.base import (
     UdpPayload,
     formerly,
 )
-from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
+from tsnrepro.config.registry import BENCH, EMULATED, MODEL, RACK, Experiment
 from tsnrepro.config.sequential import SequentialSettings
 
 _SEQUENTIAL: tuple[Objective, ...] = ("limit", "bottleneck")
@@ -159,7 +159,7 @@ class LossSettings(ConfigModel):
 EXPERIMENT = Experiment(
     LossSettings,
     title="Loss against offered load",
-    kinds=(EMULATED, MODEL, RACK),
+    kinds=(EMULATED, MODEL, RACK, BENCH),
     order=1,
     tables=("summary", "by-payload", "by-phase", "intervention", "over-time"),
     figures={

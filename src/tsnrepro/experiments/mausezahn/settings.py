@@ -15,7 +15,7 @@ from tsnrepro.config.base import (
     Seconds,
     WholeSeconds,
 )
-from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
+from tsnrepro.config.registry import BENCH, EMULATED, MODEL, RACK, Experiment
 
 
 class MausezahnSettings(ConfigModel):
@@ -53,7 +53,7 @@ class MausezahnSettings(ConfigModel):
 EXPERIMENT = Experiment(
     MausezahnSettings,
     title="What mausezahn reaches",
-    kinds=(EMULATED, MODEL, RACK),
+    kinds=(EMULATED, MODEL, RACK, BENCH),
     order=4,
     tables=("beside-published", "by-load"),
     figures={"achieved-against-target": "Packet rate that mausezahn achieved against its target"},

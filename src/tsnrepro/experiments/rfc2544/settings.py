@@ -19,7 +19,7 @@ from tsnrepro.config.base import (
     Seconds,
     formerly,
 )
-from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
+from tsnrepro.config.registry import BENCH, EMULATED, MODEL, RACK, Experiment
 
 FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 """Frame sizes for Ethernet, with FCS (RFC 2544, 9.1)."""
@@ -315,7 +315,7 @@ class Rfc2544Settings(ConfigModel):
 EXPERIMENT = Experiment(
     Rfc2544Settings,
     title="RFC 2544 benchmarks",
-    kinds=(EMULATED, MODEL, RACK),
+    kinds=(EMULATED, MODEL, RACK, BENCH),
     order=7,
     tables=(
         *("throughput", "beside-published", "frame-loss", "loss-by-load", "back-to-back"),

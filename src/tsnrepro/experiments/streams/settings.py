@@ -12,7 +12,7 @@ from tsnrepro.config.base import (
     Repetitions,
     Seconds,
 )
-from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
+from tsnrepro.config.registry import BENCH, EMULATED, MODEL, RACK, Experiment
 
 
 class StreamsSettings(ConfigModel):
@@ -35,7 +35,7 @@ class StreamsSettings(ConfigModel):
 EXPERIMENT = Experiment(
     StreamsSettings,
     title="Several streams at once",
-    kinds=(EMULATED, MODEL, RACK),
+    kinds=(EMULATED, MODEL, RACK, BENCH),
     several_streams=True,
     order=6,
     figures={"loss-by-count": "Datagrams lost by number of streams"},

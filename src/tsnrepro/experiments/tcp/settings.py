@@ -9,7 +9,7 @@ from tsnrepro.config.base import (
     Repetitions,
     WholeSeconds,
 )
-from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
+from tsnrepro.config.registry import BENCH, EMULATED, MODEL, RACK, Experiment
 
 
 class TcpLimitSettings(ConfigModel):
@@ -39,7 +39,7 @@ class TcpSettings(ConfigModel):
 EXPERIMENT = Experiment(
     TcpSettings,
     title="TCP goodput",
-    kinds=(EMULATED, MODEL, RACK),
+    kinds=(EMULATED, MODEL, RACK, BENCH),
     order=2,
     keys=(
         "tcp.goodput.{control,frer}.mbps",

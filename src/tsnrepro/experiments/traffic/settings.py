@@ -16,7 +16,7 @@ from tsnrepro.config.base import (
     Seconds,
     SocketBufferBytes,
 )
-from tsnrepro.config.registry import EMULATED, MODEL, RACK, Experiment
+from tsnrepro.config.registry import BENCH, EMULATED, MODEL, RACK, Experiment
 
 _MOST_STREAMS = 16
 # Most datagrams of one call of our talker, and most trains that it stores.
@@ -193,7 +193,7 @@ _SOURCE = "traffic.*.*.{control,frer}"
 EXPERIMENT = Experiment(
     TrafficSettings,
     title="Traffic of a car",
-    kinds=(EMULATED, MODEL, RACK),
+    kinds=(EMULATED, MODEL, RACK, BENCH),
     several_streams=True,
     order=7,
     tables=("by-source",),

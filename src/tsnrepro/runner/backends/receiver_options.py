@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import LISTENER, TALKER
 from tsnrepro.config import RackSettings
-from tsnrepro.config.registry import EMULATED
+from tsnrepro.config.registry import LOCAL_KINDS
 from tsnrepro.native.programs import sockperf_wait
 from tsnrepro.native.streams.command import Stamps
 from tsnrepro.runner.load import HostOptions
@@ -61,12 +61,12 @@ def receiver_options(testbed: HostTestbed, options: HostOptions) -> ReceiverOpti
 def pinned_to_one_cpu(testbed: HostTestbed, argv: list[str]) -> list[str]:
     """Return the command of one of two programs that wait for each other in turn.
 
-    Hosts of the emulated testbed share this machine's processors. Where the scheduler chooses, the
-    two run on one processor in some trials and on two in others, and waking an idle processor
-    takes longer than the network: on a virtual machine with two, medians of trials were 9 us or 24
-    to 34 us, whatever was measured. So there both run on one.
+    Hosts of ``emulated`` and of a bench share this machine's processors. Where the scheduler
+    chooses, the two run on one processor in some trials and on two in others, and waking an idle
+    processor takes longer than the network: on a virtual machine with two, medians of trials were
+    9 us or 24 to 34 us, whatever was measured. So there both run on one.
     """
-    if testbed.kind != EMULATED:
+    if testbed.kind not in LOCAL_KINDS:
         return argv
     # The first processor takes most interrupts.
     return ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), *argv]
@@ -75,10 +75,10 @@ def pinned_to_one_cpu(testbed: HostTestbed, argv: list[str]) -> list[str]:
 def skipping_warmup(testbed: HostTestbed, client: list[str]) -> list[str]:
     """Return the command of a client of sockperf that begins its test without its wait of 2 s.
 
-    Only on the emulated testbed, whose hosts run programs compiled on this machine. The record's
+    Only where the hosts are this machine's namespaces and run what was compiled on it. The record's
     command shows which.
     """
-    if testbed.kind != EMULATED:
+    if testbed.kind not in LOCAL_KINDS:
         return client
     return ["env", f"LD_PRELOAD={sockperf_wait()}", *client]
 

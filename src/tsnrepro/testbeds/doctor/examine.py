@@ -25,7 +25,8 @@ from tsnrepro.testbeds.rack.testbed import RackHosts
 
 # Of this machine, where records are written: some campaigns need gigabytes.
 _MIN_FREE_MIB, _FREE_MIB = 500, 5000
-_CONTROLLER = "here"
+CONTROLLER = "here"
+"""Role of this machine in findings."""
 _CHECKS: tuple[Check, ...] = (
     *(
         host.login_shell,
@@ -59,7 +60,7 @@ def examine(settings: RackSettings | NicPairSettings) -> list[Finding]:
             lambda role: _examine_host(ExaminedHost(testbed, role)), [*testbed.drivers]
         )
         findings += chain.from_iterable(examined.values())
-    return [*findings, *_known_hosts(settings), _space_here(root())]
+    return [*findings, *_known_hosts(settings), space_here(root())]
 
 
 def _examine_host(examined: ExaminedHost) -> list[Finding]:
@@ -82,12 +83,12 @@ def _known_hosts(settings: RackSettings | NicPairSettings) -> list[Finding]:
     problems = read_known_hosts(path)[1]
     remedy = f"Correct {path}, and list each host's own key"
     found = "; ".join(problems) or "every line is used"
-    return [Finding("known_hosts", _CONTROLLER, WARN if problems else PASS, found, remedy)]
+    return [Finding("known_hosts", CONTROLLER, WARN if problems else PASS, found, remedy)]
 
 
-def _space_here(folder: Path) -> Finding:
+def space_here(folder: Path) -> Finding:
     """Check the disk space of this machine, where a campaign's records are written."""
     free = shutil.disk_usage(folder).free >> 20
     verdict = STOP if free < _MIN_FREE_MIB else WARN if free < _FREE_MIB else PASS
     remedy = "Free disk space on this machine, which stores a campaign's records"
-    return Finding("space", _CONTROLLER, verdict, f"{free} MiB free for records", remedy)
+    return Finding("space", CONTROLLER, verdict, f"{free} MiB free for records", remedy)

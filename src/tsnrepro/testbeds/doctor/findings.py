@@ -6,11 +6,9 @@ from typing import Any
 
 from tsnrepro.common.errors import TestbedError, printable
 from tsnrepro.common.topology import SWITCHES
-from tsnrepro.config import NicPairSettings
+from tsnrepro.config import BenchSettings, NicPairSettings
 from tsnrepro.config.nic_pair import ShapingSwitch
 from tsnrepro.config.rack import Lan966xSwitch
-from tsnrepro.testbeds.nic_pair.hosts import NicPairHosts
-from tsnrepro.testbeds.rack.testbed import RackHosts
 
 PASS, WARN, STOP = "pass", "warn", "stop"
 
@@ -41,14 +39,15 @@ class ExaminedHost:
     Parameters
     ----------
     testbed
-        The hosts of the rack or NIC pair that it belongs to.
+        The hosts of the rack, NIC pair or bench that it belongs to.
     role
         Role of the host.
     """
 
-    def __init__(self, testbed: RackHosts | NicPairHosts, role: str) -> None:
+    def __init__(self, testbed: Any, role: str) -> None:
         self.testbed, self.role, self.shell = testbed, role, testbed.shells[role]
-        self.settings: Any = getattr(testbed.settings.hosts, role)
+        hosts = None if self.on_bench else testbed.settings.hosts
+        self.settings: Any = getattr(hosts, role, None)
         self.is_board = isinstance(self.settings, Lan966xSwitch | ShapingSwitch)
         self.devices = testbed.drivers[role].devices
 
@@ -56,6 +55,11 @@ class ExaminedHost:
     def in_nic_pair(self) -> bool:
         """Whether it is a host of a NIC pair."""
         return isinstance(self.testbed.settings, NicPairSettings)
+
+    @property
+    def on_bench(self) -> bool:
+        """Whether it is this machine, with the ports of one role of a bench."""
+        return isinstance(self.testbed.settings, BenchSettings)
 
     @property
     def is_station(self) -> bool:

@@ -32,7 +32,7 @@ from tsnrepro.common.topology import (
     TALKER,
     member_names,
 )
-from tsnrepro.config import Configuration, EmulatedSettings
+from tsnrepro.config import BenchSettings, Configuration, EmulatedSettings
 from tsnrepro.native import frer
 from tsnrepro.testbeds.emulated.counter_reader import CounterReader
 from tsnrepro.testbeds.emulated.delay import DELAY, DelayLine, ports
@@ -58,6 +58,7 @@ MEMBER_MTU = 1600
 # Reassembly times out after 1 s instead of 30, so that a datagram whose second fragment was dropped
 # is counted before its trial ends.
 _HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
+_LOCK = "emulated"
 _RESUME_REMEDY = "Run the same again; it resumes at the first missing trial"
 
 # Delay of a frame by timers and programs beyond that of its path. After a longer stall, a trial is
@@ -120,7 +121,7 @@ class EmulatedTestbed:
     frerctl: str
     """Path of frerctl on all hosts, once the testbed is up."""
 
-    def __init__(self, settings: EmulatedSettings, purpose: str = "") -> None:
+    def __init__(self, settings: EmulatedSettings | BenchSettings, purpose: str = "") -> None:
         self.settings = settings
         self._purpose = purpose
         self._stack = ExitStack()
@@ -149,7 +150,8 @@ class EmulatedTestbed:
 
     def _bring_up(self) -> None:
         require_none_missing(missing_requirements(), self.kind)
-        self._stack.enter_context(TestbedLock(self.kind, self._purpose))
+        # Whatever the kind: what runs on this machine would interfere.
+        self._stack.enter_context(TestbedLock(_LOCK, self._purpose))
         self.frerctl = str(frer.frerctl())
         self.faults = Faults(self.hosts, self.settings, self.frerctl)
         names = [*HOSTS, DELAY] if self.settings.delayed_paths else HOSTS
@@ -196,13 +198,7 @@ class EmulatedTestbed:
     def _cable(self) -> None:
         """Create the cables, from outside the hosts."""
         cables = [(TALKER, CARD, SWITCHES[0], HOST_PORT), (SWITCHES[1], HOST_PORT, LISTENER, CARD)]
-        for path, port in enumerate(self.member_ports()):
-            if path in self.settings.delayed_paths:
-                one, other = ports(path)
-                cables += [(SWITCHES[0], port, DELAY, one), (DELAY, other, SWITCHES[1], port)]
-            else:
-                cables.append((SWITCHES[0], port, SWITCHES[1], port))
-        for one, port, other, other_port in cables:
+        for one, port, other, other_port in [*cables, *self._member_cables()]:
             end = ["peer", "name", other_port, "netns", str(self._spaces[other].pid)]
             space = ["netns", str(self._spaces[one].pid)]
             command = ["ip", "link", "add", "name", port, *space, "type", "veth", *end]
@@ -210,6 +206,16 @@ class EmulatedTestbed:
             if completed.returncode:
                 reason = completed.stderr.strip()
                 raise TestbedError(f"cannot create a veth pair: {reason}", f"{one} {port}")
+
+    def _member_cables(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield the cables between the switches: each end's host and port."""
+        for path, port in enumerate(self.member_ports()):
+            if path in self.settings.delayed_paths:
+                one, other = ports(path)
+                yield SWITCHES[0], port, DELAY, one
+                yield DELAY, other, SWITCHES[1], port
+            else:
+                yield SWITCHES[0], port, SWITCHES[1], port
 
     def _connect(self, name: str, key: paramiko.PKey) -> SshHost:
         """Connect to an ``sshd -i`` in the host's namespaces over a socket pair."""

@@ -84,6 +84,15 @@ def host(remote: RemoteHost, ports: list[str], installed: dict[str, str] | None 
     }
 
 
+def card(remote: RemoteHost, port: str) -> dict[str, str]:
+    """Return the facts about a port's card: its driver, versions, speed and duplex."""
+    wanted = ("driver", "version", "firmware-version")
+    lines = [line.partition(": ") for line in _output(remote, ["ethtool", "-i", port]).splitlines()]
+    folder = f"/sys/class/net/{port}"
+    measured = {name: _output(remote, ["cat", f"{folder}/{name}"]) for name in ("speed", "duplex")}
+    return {name: value for name, _, value in lines if name in wanted} | measured
+
+
 def _output(remote: RemoteHost, argv: list[str]) -> str:
     try:
         completed = remote.run(argv, deadline_s=SECONDS)

@@ -1,0 +1,305 @@
+"""A bench's ports: checked, moved into namespaces for a campaign, and given back.
+
+The namespaces have names, so that they, with the ports in them, outlive a campaign that is killed;
+``tsnrepro restore`` takes the ports out of them by the journal. After a power failure there are no
+namespaces, and the ports are where they were.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tsnrepro.common.errors import TestbedError, TsnreproError
+from tsnrepro.common.topology import LISTENER, SWITCHES, TALKER, member_names
+from tsnrepro.config import BenchSettings, parse
+from tsnrepro.testbeds.hosts import ports
+from tsnrepro.testbeds.hosts.local import LocalHost
+from tsnrepro.testbeds.hosts.rollback import Journal, Rollback
+from tsnrepro.testbeds.hosts.shell import CommandSink, Shell
+from tsnrepro.tools.parsing import json_rows
+
+HERE = "this machine"
+ROLES = dict(zip((TALKER, LISTENER), SWITCHES, strict=True))
+"""The host whose namespaces a role's ports are moved into."""
+_LINK_LOCAL_ROUTES = ("fe80::/64", "multicast", "ff00::/8")
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port: its role, its device on this machine, and its name in the namespaces of ``host``."""
+
+    role: str
+    device: str
+    host: str
+    name: str
+
+    def namespace(self, testbed: str) -> str:
+        """Return the name of the network namespace that a campaign on a testbed moves it into."""
+        return namespace(testbed, self.host)
+
+
+def namespace(testbed: str, host: str) -> str:
+    """Return the name of the network namespace of a host of a bench."""
+    return f"tsnrepro-{testbed}-{host}"
+
+
+def ports_of(settings: BenchSettings) -> list[Port]:
+    """Return the ports of a bench."""
+    names = member_names(settings.paths)
+    return [
+        Port(role, device, host, name)
+        for role, host in ROLES.items()
+        for name, device in zip(names, getattr(settings.ports, role), strict=True)
+    ]
+
+
+def local_shell(sink: CommandSink | None = None) -> Shell:
+    """Return the commands on this machine."""
+    return Shell(LocalHost(HERE), sink)
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+
+def check(shell: Shell, settings: BenchSettings) -> None:
+    """Refuse ports that are in use, or that would not measure what records say.
+
+    Raises
+    ------
+    TestbedError
+        A port does not exist, is a loopback or virtual device, has another name, is below a bridge,
+        bond or VLAN, carries the login, an address or a route, has filters or queues, or runs at
+        another speed.
+    """
+    listed = ports_of(settings)
+    for port in listed:
+        _check_device(shell, port.device, virtual=settings.virtual_ports)
+    ports.check_login(shell, [port.device for port in listed])
+    for port in listed:
+        _check_unused(shell, port.device)
+        ports.check_filters(shell, port.device, ports.save(shell, port.device))
+        ports.check_queues(shell, port.device)
+        if "UP" in ports.link_of(shell, port.device)["flags"]:
+            ports.check_speed(shell, port.device, settings.link_rate_mbps)
+
+
+def _check_device(shell: Shell, device: str, *, virtual: bool) -> None:
+    """Refuse a device that is none, has another name, or is not a card's."""
+    shown = shell.query(["ip", "-j", "link", "show", "dev", device])
+    if shown.exit_status:
+        raise ports.no_device(shell, device)
+    (link,) = json_rows(shown.stdout, "ip")
+    if link["ifname"] != device:
+        raise TestbedError(
+            f"{device} is another name of {link['ifname']}", HERE, f"Name it {link['ifname']}"
+        )
+    if "LOOPBACK" in link["flags"]:
+        raise TestbedError(f"{device} is a loopback device", HERE, "Name a network card's port")
+    in_hardware = shell.query(["test", "-e", f"/sys/class/net/{device}/device"]).exit_status == 0
+    if not (in_hardware or virtual):
+        raise TestbedError(
+            f"{device} is a virtual device, not a network card's port",
+            HERE,
+            "Name a network card's port, or set `virtual_ports: true` to try the bench without one",
+        )
+
+
+def _check_unused(shell: Shell, device: str) -> None:
+    """Refuse a port whose own traffic a campaign would cut off."""
+    if master := ports.link_of(shell, device).get("master"):
+        raise TestbedError(
+            f"{device} is a port of {master}, a bridge or bond",
+            HERE,
+            f"`ip link set dev {device} nomaster`, or name another port",
+        )
+    entries = shell.query(["ls", f"/sys/class/net/{device}"]).stdout.split()
+    if uppers := [name.removeprefix("upper_") for name in entries if name.startswith("upper_")]:
+        raise TestbedError(
+            f"{device} is the lower device of {', '.join(uppers)}",
+            HERE,
+            f"`ip link del dev {uppers[0]}` if nothing needs it, or name another port",
+        )
+    if found := _addresses(shell, device):
+        raise TestbedError(
+            f"{device} has the address {found[0]}, which a campaign would remove",
+            HERE,
+            f"`ip addr del {found[0]} dev {device}` if nothing needs it, or name another port",
+        )
+    if routes := _routes(shell, device):
+        raise TestbedError(
+            f"{device} carries the route to {routes[0]}, which a campaign would remove",
+            HERE,
+            f"`ip route del {routes[0]} dev {device}` if nothing needs it, or name another port",
+        )
+
+
+def _addresses(shell: Shell, device: str) -> list[str]:
+    """Return the addresses of a port, without IPv6's link-local ones, which any port has."""
+    shown = ports.read_json(shell, ["ip", "-j", "addr", "show", "dev", device])
+    found = [each for link in shown for each in link.get("addr_info", [])]
+    return [
+        f"{each['local']}/{each['prefixlen']}"
+        for each in found
+        if each["family"] == "inet" or each["scope"] != "link"
+    ]
+
+
+def _routes(shell: Shell, device: str) -> list[str]:
+    found = [
+        route.get("dst", "default")
+        for family in ("-4", "-6")
+        for route in ports.read_json(shell, ["ip", "-j", family, "route", "show", "dev", device])
+    ]
+    return [each for each in found if each not in _LINK_LOCAL_ROUTES]
+
+
+# --- state ------------------------------------------------------------------------------------
+
+
+def save(shell: Shell, settings: BenchSettings) -> dict[str, Any]:
+    """Return the state of the ports by device: what a campaign changes, and the MAC address."""
+    return {port.device: _save(shell, port.device) for port in ports_of(settings)}
+
+
+def _save(shell: Shell, device: str) -> dict[str, Any]:
+    link = ports.link_of(shell, device)
+    return {
+        "mac": link["address"],
+        "promiscuous": "PROMISC" in link["flags"],
+        "port": ports.save(shell, device),
+    }
+
+
+def _restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
+    """Restore the state of a port that is back on this machine, and verify it."""
+    if ("PROMISC" in ports.link_of(shell, device)["flags"]) != state["promiscuous"]:
+        mode = "on" if state["promiscuous"] else "off"
+        shell.change(["ip", "link", "set", "dev", device, "promisc", mode])
+    ports.restore(shell, device, state["port"])
+    now = _save(shell, device)
+    if now != state and not shell.dry_run:
+        raise TestbedError(f"{device} is not restored: it is {now} and was {state}", HERE)
+
+
+# --- moving -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def moved(
+    shell: Shell, settings: BenchSettings, journal: Journal, pids: Mapping[str, int]
+) -> Iterator[None]:
+    """Move the ports into the network namespaces of hosts for a block, and give them back after it.
+
+    Parameters
+    ----------
+    shell
+        Commands on this machine.
+    settings
+        Settings of the testbed.
+    journal
+        Gets the ports' state before the first is moved.
+    pids
+        A process in the namespaces of each host.
+
+    Raises
+    ------
+    TestbedError
+        A port is in use or cannot be moved, or is not back as it was; all others are.
+    """
+    check(shell, settings)
+    entry = {"settings": settings.model_dump(mode="json"), "token": ""}
+    journal.write(entry | {"state": save(shell, settings)})
+    with Rollback() as rollback:
+        rollback.defer(give_back, journal)
+        for host, pid in pids.items():
+            shell.change(["ip", "netns", "attach", namespace(journal.testbed, host), str(pid)])
+        for port in ports_of(settings):
+            _move(shell, port.device, port.name, pids[port.host])
+        yield
+
+
+def _move(shell: Shell, device: str, name: str, pid: int, source: tuple[str, ...] = ()) -> None:
+    ip = ["ip", *source]
+    # A device that is up cannot be renamed.
+    shell.change([*ip, "link", "set", "dev", device, "down"])
+    shell.change([*ip, "link", "set", "dev", device, "netns", str(pid), "name", name])
+
+
+def give_back(journal: Journal, sink: CommandSink | None = None) -> bool:
+    """Give back the ports of a campaign by its journal, wherever it left them.
+
+    Parameters
+    ----------
+    journal
+        Journal of the testbed.
+    sink
+        Receives the commands that would change something, for a dry run.
+
+    Returns
+    -------
+    bool
+        Whether there was anything to give back.
+
+    Raises
+    ------
+    TestbedError
+        A port is missing or not as it was. All others are given back.
+    """
+    entry = journal.read()
+    if entry is None:
+        return False
+    where, remedy = str(journal.path), "Plug it in, or remove this file if it is gone for good"
+    settings = parse(BenchSettings, entry["settings"], where, from_record=True)
+    shell, problems = local_shell(sink), []
+    for port in ports_of(settings):
+        state = entry["state"][port.device]
+        try:
+            if _bring_here(shell, journal.testbed, port, state["mac"]):
+                _restore(shell, port.device, state)
+        except TsnreproError as error:
+            problems.append(str(error))
+    for host in ROLES.values():
+        _remove_namespace(shell, namespace(journal.testbed, host))
+    if problems:
+        raise TestbedError("; ".join(problems), where, remedy)
+    if sink is None:
+        journal.remove()
+    return True
+
+
+def _bring_here(shell: Shell, testbed: str, port: Port, mac: str) -> bool:
+    """Move a port back and return whether it is here, which on a dry run it need not be."""
+    space = port.namespace(testbed)
+    inside = _devices_in(shell, space)
+    for name in (port.name, port.device):
+        if name in inside:
+            _move(shell, name, port.device, os.getpid(), ("-n", space))
+            return not shell.dry_run
+    if ports.links(shell, [port.device]):
+        return True
+    # The kernel moves a card out of a namespace that ends, under the name that it had there.
+    renamed = _device_with(shell, mac)
+    if renamed is None:
+        raise TestbedError(f"{port.device} ({mac}) is neither here nor in {space}", HERE)
+    shell.change(["ip", "link", "set", "dev", renamed, "down"])
+    shell.change(["ip", "link", "set", "dev", renamed, "name", port.device])
+    return not shell.dry_run
+
+
+def _devices_in(shell: Shell, space: str) -> list[str]:
+    shown = shell.query(["ip", "-n", space, "-j", "link", "show"])
+    return [] if shown.exit_status else [row["ifname"] for row in json_rows(shown.stdout, "ip")]
+
+
+def _device_with(shell: Shell, mac: str) -> str | None:
+    """Return the device of this machine that has a MAC address."""
+    named = shell.query(["sh", "-c", 'grep -ilx "$1" /sys/class/net/*/address', "sh", mac])
+    found = named.stdout.split()
+    return found[0].split("/")[-2] if found else None
+
+
+def _remove_namespace(shell: Shell, space: str) -> None:
+    if shell.query(["test", "-e", f"/run/netns/{space}"]).exit_status == 0:
+        shell.change(["ip", "netns", "delete", space])

@@ -1,0 +1,95 @@
+"""The doctor's checks of a bench's cards, by what the tools print of real ones."""
+
+import json
+
+import pytest
+from examined import examined, found
+
+from tsnrepro.config import BenchSettings, parse
+from tsnrepro.testbeds.doctor import bench, ports
+
+
+def settings(talkers, listeners):
+    ports_by_role = {"talker": talkers, "listener": listeners}
+    return parse(
+        BenchSettings, {"kind": "bench", "device": "none", "ports": ports_by_role}, "a bench"
+    )
+
+
+TWO = settings(["enp3s0"], ["enp4s0"])
+FOUR = settings(["enp3s0", "enp5s0"], ["enp4s0", "enp6s0"])
+CARD = """\
+Time stamping parameters for enp3s0:
+Capabilities:
+\thardware-transmit
+\tsoftware-transmit
+\thardware-receive
+\tsoftware-receive
+\tsoftware-system-clock
+\thardware-raw-clock
+PTP Hardware Clock: 1
+"""
+KERNEL_ALONE = """\
+Time stamping parameters for enp3s0:
+Capabilities:
+\tsoftware-transmit
+\tsoftware-receive
+\tsoftware-system-clock
+PTP Hardware Clock: none
+"""
+
+
+def talker(prints, of=TWO):
+    return examined(of, "talker", {"enp3s0": "enp3s0"}, prints)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "says"),
+    [
+        (CARD, "pass", "by the card and the kernel, whose clock is /dev/ptp1"),
+        (KERNEL_ALONE, "pass", "by the kernel"),
+        (None, "warn", "none"),
+    ],
+)
+def test_who_stamps_arrivals(text, verdict, says):
+    host = talker({"ethtool -T enp3s0": text} if text else {})
+    finding = found(bench.time_stamps, host)["time stamps of enp3s0"]
+    assert (finding.verdict, finding.found) == (verdict, says)
+
+
+@pytest.mark.parametrize(
+    ("of", "speed", "duplex", "max_mtu", "verdicts"),
+    [
+        (TWO, "1000", "full", 9216, ("pass", "pass")),
+        (TWO, "100", "half", 9216, ("stop", "pass")),
+        (TWO, "1000", "full", 1500, ("pass", "pass")),
+        (FOUR, "1000", "full", 1500, ("pass", "stop")),
+    ],
+)
+def test_speed_duplex_and_room_for_tags(of, speed, duplex, max_mtu, verdicts):
+    """A campaign sets the MTU itself, whatever it is before; two ports send no tags."""
+    link = [{"ifname": "enp3s0", "mtu": 1400, "max_mtu": max_mtu, "flags": ["UP"]}]
+    folder = "/sys/class/net/enp3s0"
+    host = talker(
+        {
+            "ip -j -d link show dev enp3s0": json.dumps(link),
+            f"cat {folder}/carrier": "1\n",
+            f"cat {folder}/speed": f"{speed}\n",
+            f"cat {folder}/duplex": f"{duplex}\n",
+            f"test -e {folder}/device": "",
+        },
+        of,
+    )
+    checks = found(ports.links, host)
+    assert checks["link of enp3s0"].verdict == "pass"
+    names = ("speed of enp3s0", "MTU of enp3s0")
+    assert tuple(checks[name].verdict for name in names) == verdicts
+
+
+def test_a_port_that_is_not_there_is_one_finding(monkeypatch):
+    monkeypatch.setattr(bench, "missing_requirements", list)
+    findings = bench.examine(settings(["nosuchport0"], ["nosuchport1"]))
+    (stop,) = [each for each in findings if each.verdict == "stop"]
+    assert (stop.check, stop.role) == ("ports", "here")
+    assert stop.found == "there is no network device 'nosuchport0'"
+    assert not [each for each in findings if each.role in ("talker", "listener")]
