@@ -1,4 +1,4 @@
-"""Results of trials, derived again from the output of iperf3 and sockperf that was recorded."""
+"""Results of trials, derived again from the recorded output of iperf3, sockperf and ping."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.tools import iperf3, sockperf
+from tsnrepro.tools import iperf3, ping, sockperf
 
 _RELATIVE_TOLERANCE = 1e-9
 
@@ -53,10 +53,16 @@ def _udp(text: str) -> dict[str, Any]:
     }
 
 
+def _ping(text: str) -> dict[str, Any]:
+    found = ping.parse(text)
+    return {"sent": found.sent, "received": found.received} | ping.quantiles_us(found)
+
+
 _DERIVATIONS: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
     "loss": ("iperf3.json", _udp),
     "tcp": ("iperf3.json", lambda text: asdict(iperf3.parse_tcp(text))),
     "latency": ("sockperf.txt", lambda text: asdict(sockperf.parse(text))),
+    "ping": ("ping.txt", _ping),
 }
 
 
