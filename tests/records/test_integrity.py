@@ -279,3 +279,24 @@ def test_values_of_ping_are_derived_again(tmp_path, changes):
     document = {"experiment": "ping", "values": {"result": result}}
     found = list(contradicted(tmp_path, document))
     assert [message.split()[0] for message in found] == list(changes)
+
+
+TALKER = {"tool": "talker", "sent": 1000, "late": 3, "payload_bytes": 100}
+STREAM = {"port": 5202, "unique": 990, "duplicates": 2, "out_of_order": 4}
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"sent": 990}, {"unique": 1000}, {"reordered": 0}, {"late": 0}]
+)
+def test_counts_of_our_programs_are_read_again(tmp_path, changes):
+    (tmp_path / "run-001-talker.json").write_text(json.dumps(TALKER))
+    listener = tmp_path / "run-001-listener.json"
+    listener.write_text(json.dumps({"tool": "listener", "streams": [STREAM]}))
+    counts = {"sent": 1000, "unique": 990, "lost": 10, "duplicated": 2, "reordered": 4, "late": 3}
+    document = {"experiment": "failure", "values": {"result": counts | changes}}
+    found = list(contradicted(tmp_path, document))
+    assert [message.split()[0] for message in found] == list(changes)
+    # A sum over streams is compared with none of them.
+    listener.write_text(json.dumps({"tool": "listener", "streams": [STREAM, STREAM]}))
+    document["values"]["result"] = counts | {"unique": 1980}
+    assert list(contradicted(tmp_path, document)) == []
