@@ -1,13 +1,11 @@
-"""Speed of imports beside that of the libraries that read the same bytes, in one run.
+"""Speed and memory of imports beside those of the libraries that read the same bytes, in one run.
 
 - A data set: a process that imports it into an empty store, beside a process that only reads its
   files with pandas. What counts is the work once the modules are loaded; the import should take no
   more than 1.5 times what pandas takes to read.
-- A full log of sockperf: our parser beside pyarrow's CSV reader on the same bytes; it should reach
-  half its speed.
-- Times of single packets: a process that reads them by our reader beside one that reads the two
-  columns with pyarrow and subtracts, in nanoseconds and in seconds with nine decimals; at most 1.2
-  times pyarrow's time, and 500 MB.
+- Packets of one test in each format: a process that reads them by our reader beside one that reads
+  the same columns with pyarrow and subtracts, or joins; at most 1.2 times pyarrow's time, and
+  700 MB.
 
 Each time is the best of several, taken in turn. Files are generated in a temporary folder, but for
 the data set, whose folder and mapping are named:
@@ -20,20 +18,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv
-
-from tsnrepro.tools.sockperf import parse_log
+from pyarrow import compute, csv
 
 BEST_OF = 5
 LINES = 10_000_000
-CHUNK = 100_000
-HEADER = "packet, txTime(sec), rxTime(sec), latency(usec)\n"
-RULE = "------------------------------\n"
-DATA_SET_LIMIT, LOG_LIMIT, TIMES_LIMIT = 1.5, 0.5, 1.2
+DATA_SET_LIMIT, TIME_LIMIT, MEMORY_LIMIT_MB = 1.5, 1.2, 700
 
 # Each process says how long its work took, after the modules were there.
 IMPORT = """
@@ -59,31 +53,61 @@ for path in sorted(Path(sys.argv[1]).rglob("*")):
             pd.json_normalize(json.loads(path.read_text(encoding="utf-8")))
 print(time.perf_counter() - began)
 """
-# Seconds of work, the most memory in kB, and how many packets there were.
-READ_TIMES = """
-import resource, sys, time
-from pathlib import Path
+OURS = """
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import Times
-from tsnrepro.imports.readers import packet_times
-began = time.perf_counter()
-times = Times(sent="sent", received="received", unit=sys.argv[2])
-found = packet_times.read(SourceFile(Path(sys.argv[1]), "times.csv"), times)
-print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-      len(found.latencies_us))
+from tsnrepro.imports.readers import joined_times, packet_times, sockperf
+def source(name):
+    return SourceFile(Path(name), name)
 """
-PYARROW_TIMES = """
-import resource, sys, time
+THEIRS = """
 import pyarrow as pa
 from pyarrow import compute, csv
-began = time.perf_counter()
-kind = pa.int64() if sys.argv[2] == "ns" else pa.decimal128(30, 12)
-options = csv.ConvertOptions(column_types={"sent": kind, "received": kind})
-table = csv.read_csv(sys.argv[1], convert_options=options)
-latency = compute.subtract(table["received"], table["sent"]).cast(pa.float64()).to_numpy()
-print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-      len(latency))
+def read(name, kind=pa.int64(), **options):
+    kinds = csv.ConvertOptions(column_types=dict.fromkeys(["seq", "sent", "received"], kind))
+    return csv.read_csv(name, csv.ReadOptions(**options), convert_options=kinds)
+def difference(table):
+    return compute.subtract(table["received"], table["sent"]).cast(pa.float64()).to_numpy()
 """
+# The peak in getrusage(2) would be that of the process that started this one, where that is larger.
+MEASURED = """
+import sys, time
+from pathlib import Path
+{modules}
+began = time.perf_counter()
+found = {work}
+spent = time.perf_counter() - began
+status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+print(spent, status["VmHWM"].split()[0], len(found))
+"""
+# What both readers do, by format; write_files() makes the files.
+FORMATS = {
+    "times in ns": (
+        "packet_times.read(source('ns.csv'), Times(sent='sent', received='received', unit='ns'))"
+        ".latencies_us",
+        "difference(read('ns.csv'))",
+    ),
+    "times in s": (
+        "packet_times.read(source('s.csv'), Times(sent='sent', received='received', unit='s'))"
+        ".latencies_us",
+        "difference(read('s.csv', pa.decimal128(30, 12)))",
+    ),
+    "times in two files": (
+        "joined_times.read(source('talker.csv'), source('listener.csv'), Times(sent='sent', "
+        "received='received', unit='ns', sequence='seq', listener='listener.csv')).latencies_us",
+        "difference(read('talker.csv').join(read('listener.csv'), 'seq').sort_by('seq'))",
+    ),
+    "isochron report": (
+        "packet_times.read(source('isochron.txt'), Times(sent='T', received='R', unit='ns', "
+        "printf_args='qTR', printf_format='%u,%d,%d')).latencies_us",
+        "difference(read('isochron.txt', column_names=['seq', 'sent', 'received']))",
+    ),
+    "full log of sockperf": (
+        "sockperf.observations(source('sockperf.log'))",
+        "read('sockperf.log', pa.float64(), column_names=['seq', 'sent', 'received', 'latency'], "
+        "skip_rows=1)['latency'].to_numpy()",
+    ),
+}
 
 
 def run(code: str, *arguments: str) -> tuple[float, float]:
@@ -110,84 +134,60 @@ def data_set(folder: str, mapping: str, scratch: Path) -> None:
     print(f"  whole process: {ratios[0]:.2f} x pandas")
 
 
-def write_log(path: Path, lines: int) -> None:
+def write_files(folder: Path, count: int) -> None:
+    """Write packets of one test in each format."""
     rng = np.random.default_rng(1)
-    now = 2.4
-    with path.open("w", encoding="utf-8") as file:
-        file.write(f"{RULE}a generated log, for timing its parser\n{RULE}{HEADER}")
-        for first in range(0, lines, CHUNK):
-            count = min(CHUNK, lines - first)
-            latency = rng.gamma(4, 8, count) + 3
-            sent = now + np.cumsum(2.1e-6 * latency)
-            received = sent + 2e-6 * latency
-            now = float(received[-1])
-            file.write(
-                "".join(
-                    f"{first + i}, {s:.9f}, {r:.9f}, {v:.3f}\n"
-                    for i, (s, r, v) in enumerate(
-                        zip(sent.tolist(), received.tolist(), latency.tolist(), strict=True)
-                    )
-                )
-            )
-        file.write(RULE)
+    number = pa.array(np.arange(count))
+    sent = 1_700_000_000 * 10**9 + 20_000 * np.arange(count)
+    received = sent + 3000 + rng.integers(0, 50_000, count)
+    ns = {"seq": number, "sent": pa.array(sent), "received": pa.array(received)}
+    s = {name: in_seconds(ns[name]) for name in ("sent", "received")}
+    arrived = pa.array(rng.permutation(count))
+    write(folder / "ns.csv", {name: ns[name] for name in s})
+    write(folder / "s.csv", s)
+    write(folder / "talker.csv", {name: ns[name] for name in ("seq", "sent")})
+    listener = {name: ns[name].take(arrived) for name in ("seq", "received")}
+    write(folder / "listener.csv", listener)
+    write(folder / "isochron.txt", ns, header="")
+    log = {"seq": number, **s, "latency": pa.array((received - sent) / 2000)}
+    write(folder / "sockperf.log", log, header="packet, txTime(sec), rxTime(sec), latency(usec)")
 
 
-def full_log(lines: int, scratch: Path) -> None:
-    path = scratch / "sockperf.log"
-    write_log(path, lines)
-    data = path.read_bytes()
-    ours: list[float] = []
-    theirs: list[float] = []
-    for _ in range(BEST_OF):
-        began = time.perf_counter()
-        rows = len(parse_log(data))
-        ours.append(time.perf_counter() - began)
-        start, end = data.index(HEADER.encode()) + len(HEADER), data.rindex(RULE.encode())
-        body = pa.py_buffer(data)[start:end]
-        began = time.perf_counter()
-        table = csv.read_csv(pa.BufferReader(body), csv.ReadOptions(column_names=list("abcd")))
-        theirs.append(time.perf_counter() - began)
-        if not rows == len(table) == lines:
-            raise SystemExit(f"{rows} rows, pyarrow has {len(table)}, written were {lines}")
-    megabytes = len(data) / 1e6
-    print(f"full log of sockperf, {lines:,} observations, {megabytes:.0f} MB, best of {BEST_OF}")
-    for name, times in (("parse_log", ours), ("pyarrow's CSV reader", theirs)):
-        best = min(times)
-        print(f"  {name:24}{best:8.2f} s{megabytes / best:10.0f} MB/s")
-    print(f"  speed: {min(theirs) / min(ours):.2f} x pyarrow (limit {LOG_LIMIT:g})")
+def in_seconds(nanoseconds: pa.Array) -> pa.Array:
+    """Return times in seconds with nine decimals."""
+    billionth = pa.scalar(Decimal("1e-9"), pa.decimal128(10, 9))
+    return compute.multiply(nanoseconds.cast(pa.decimal128(19, 0)), billionth)
 
 
-def packet_times(lines: int, scratch: Path) -> None:
-    path = scratch / "times.csv"
-    for unit, template in (("ns", "{}{:09d},{}{:09d}\n"), ("s", "{}.{:09d},{}.{:09d}\n")):
-        _write_times(path, lines, template)
-        best = {}
-        for name, code in (("our reader", READ_TIMES), ("pyarrow", PYARROW_TIMES)):
-            said = [subprocess.run([sys.executable, "-c", code, str(path), unit], check=True,
-                                   capture_output=True, text=True).stdout.split()
-                    for _ in range(BEST_OF)]  # fmt: skip
-            best[name] = min(float(one[0]) for one in said), max(int(one[1]) for one in said)
-            if {int(one[2]) for one in said} != {lines}:
-                raise SystemExit(f"{name} did not read {lines} lines")
-        print(f"times of {lines:,} packets in {unit}, best of {BEST_OF} processes")
-        for name, (seconds, kilobytes) in best.items():
-            print(f"  {name:24}{seconds:8.2f} s{kilobytes / 1e3:10.0f} MB at most")
-        ratio = best["our reader"][0] / best["pyarrow"][0]
-        print(f"  time: {ratio:.2f} x pyarrow (limit {TIMES_LIMIT:g})")
+def write(path: Path, columns: dict[str, pa.Array], *, header: str | None = None) -> None:
+    """Write columns as CSV below a header line, by default their names."""
+    header = ",".join(columns) if header is None else header
+    with path.open("wb") as file:
+        file.write(f"{header}\n".encode() if header else b"")
+        csv.write_csv(pa.table(columns), file, csv.WriteOptions(include_header=False))
 
 
-def _write_times(path: Path, lines: int, template: str) -> None:
-    rng = np.random.default_rng(1)
-    with path.open("w", encoding="utf-8") as file:
-        file.write("sent,received\n")
-        for first in range(0, lines, CHUNK):
-            count = min(CHUNK, lines - first)
-            sent = 1_700_000_000 * 10**9 + 20_000 * (first + np.arange(count))
-            received = sent + 3000 + rng.integers(0, 50_000, count)
-            pairs = zip(sent.tolist(), received.tolist(), strict=True)
-            file.write(
-                "".join(template.format(*divmod(s, 10**9), *divmod(r, 10**9)) for s, r in pairs)
-            )
+def formats(lines: int, folder: Path) -> None:
+    """Print time and memory of both readers for each format."""
+    write_files(folder, lines)
+    print(f"{lines:,} packets, best of {BEST_OF} processes")
+    for name, works in FORMATS.items():
+        said: list[list[list[float]]] = [[], []]
+        for _ in range(BEST_OF):
+            for found, modules, work in zip(said, (OURS, THEIRS), works, strict=True):
+                code = MEASURED.format(modules=modules, work=work)
+                done = subprocess.run([sys.executable, "-c", code], cwd=folder, check=True,
+                                      capture_output=True, text=True)  # fmt: skip
+                found.append([float(word) for word in done.stdout.split()])
+                if found[-1][2] != lines:
+                    raise SystemExit(f"{name}: {found[-1][2]:.0f} of {lines} lines were read")
+        ours, theirs = (min(one[0] for one in found) for found in said)
+        ours_mb, theirs_mb = (max(one[1] for one in found) / 1e3 for found in said)
+        mine = f"{ours:6.2f} s{ours_mb:7.0f} MB"
+        print(
+            f"  {name:22}{mine}, pyarrow{theirs:6.2f} s{theirs_mb:7.0f} MB: {ours / theirs:.2f} x"
+        )
+    print(f"  limits: {TIME_LIMIT:g} x, {MEMORY_LIMIT_MB} MB")
 
 
 def main() -> None:
@@ -201,8 +201,7 @@ def main() -> None:
             data_set(arguments.data_set, arguments.mapping, Path(folder))
         else:
             print("data set: not timed; name its folder with --data-set")
-        full_log(arguments.lines, Path(folder))
-        packet_times(arguments.lines, Path(folder))
+        formats(arguments.lines, Path(folder))
 
 
 if __name__ == "__main__":

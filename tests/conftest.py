@@ -29,9 +29,16 @@ RAW_BUFFER_BYTES = 32 * 1024 * 1024
 # --- property tests ------------------------------------------------------------------------
 
 # Whoever runs the tests to see whether all is well gets the same examples each time; who looks for
-# what is wrong asks for others.
-hypothesis.settings.register_profile("same-examples", derandomize=True)
-hypothesis.settings.register_profile("new-examples", derandomize=False)
+# what is wrong asks for others. Parsers' tests set no number of examples, so that "many-examples"
+# gives each of them ten thousand. Processors are shared, so no example has a deadline.
+hypothesis.settings.register_profile("same-examples", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("new-examples", derandomize=False, deadline=None)
+hypothesis.settings.register_profile(
+    "many-examples",
+    hypothesis.settings.get_profile("new-examples"),
+    max_examples=10_000,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("same-examples")
 
 

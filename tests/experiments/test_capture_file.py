@@ -16,7 +16,7 @@ from crafted_captures import (
     statistics,
     udp,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tsnrepro.common.errors import RecordError
@@ -29,7 +29,6 @@ ORDERS = st.sampled_from("<>")
 
 
 @given(RECORDS, ORDERS, st.booleans(), st.integers(0, 100))
-@settings(max_examples=60, deadline=None)
 def test_pcap_is_read_as_written(records, order, nanoseconds, snap):
     read = read_capture(pcap(records, order=order, nanoseconds=nanoseconds, snap=snap))
     tick = 1 if nanoseconds else 1000
@@ -40,7 +39,6 @@ def test_pcap_is_read_as_written(records, order, nanoseconds, snap):
 
 
 @given(RECORDS, ORDERS, st.integers(1, 400))
-@settings(max_examples=60, deadline=None)
 def test_a_truncated_pcap_keeps_its_complete_records(records, order, cut):
     data = pcap(records, order=order)
     kept = data[: max(24, len(data) - cut)]
@@ -59,7 +57,6 @@ def test_a_truncated_pcap_keeps_its_complete_records(records, order, cut):
     st.sampled_from([None, 0, 3, 6, 9, 12, 0x80 | 20]),
     st.integers(-100, 100),
 )
-@settings(max_examples=60, deadline=None)
 def test_pcapng_is_read_as_written(records, order, resolution, offset_s):
     def ticks_of(time_ns: int) -> int:
         if resolution is not None and resolution & 0x80:

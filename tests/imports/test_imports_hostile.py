@@ -8,7 +8,7 @@ import time
 import pytest
 import tool_outputs as printed
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reader_files import source_file, table
 
@@ -100,7 +100,6 @@ def test_the_seeds_themselves_are_trials(kind):
 
 @pytest.mark.parametrize("kind", ALL)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_files(kind, data):
     text = SEEDS[kind]
     for _ in range(data.draw(st.integers(1, 4))):
@@ -120,7 +119,6 @@ def test_any_number_in_place_of_each(kind, number):
 
 @pytest.mark.parametrize("kind", ALL)
 @given(content=st.binary(max_size=400))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_bytes(kind, content):
     check(kind, content)
     check(kind, SEEDS[kind].encode() + content)
@@ -189,7 +187,6 @@ def with_value(node, path, value):
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damaged_mappings(tmp_path_factory, data):
     keys = ["rows", "row_range", "times", "name_pattern", "csv", "observations", "where", "unit"]
     document = SOUND

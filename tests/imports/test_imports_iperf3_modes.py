@@ -55,12 +55,19 @@ FORMS = {
     "text, --title": lambda test: test.text(prefix="path 1:  "),
     "text, --timestamps": lambda test: test.text(prefix="Sat Nov 28 14:00:00 2026 "),
     "text, syslog": lambda test: test.text(prefix="Nov 28 14:00:00 talker iperf3[1234]: "),
+    "text, for a terminal": lambda test: test.text(prefix="\x1b[?2004h\x1b[1m").replace(
+        "\n", "\x1b[0m\n"
+    ),
     "text, every line twice": lambda test: "".join(
         2 * line for line in test.text(verbose=True).splitlines(keepends=True)
     ),
     "text, twice": lambda test: 2 * test.text(),
     "JSON": lambda test: json.dumps(test.document()),
     "JSON, indented": lambda test: json.dumps(test.document(), indent="\t"),
+    "JSON, a host before each line": lambda test: "".join(
+        f"talker | {line}"
+        for line in json.dumps(test.document(), indent="\t").splitlines(keepends=True)
+    ),
     "JSON, twice": lambda test: 2 * json.dumps(test.document()),
     "JSON, --verbose": lambda test: (
         f"iperf 3.{test.version}\n{json.dumps(test.document())}\nDone.\n"

@@ -1,5 +1,8 @@
 """CSV of send and receive times: exact differences, missing packets, NUL bytes, broken rows."""
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
 
 import pytest
@@ -144,3 +147,27 @@ def test_two_tests_in_a_file_are_refused():
     text = text_of([(1000, 2000), (3000, 4500)])
     with pytest.raises(NoMeasurementError, match="header line is repeated"):
         read(text + text, NAMED)
+
+
+READ = """
+import sys
+from reader_files import source_file
+from tsnrepro.imports.mapping import Times
+from tsnrepro.imports.readers import packet_times
+times = Times(sent="tx", received="rx", unit="us")
+print(packet_times.read(source_file(sys.stdin.buffer.read()), times).latencies_us.tolist())
+"""
+
+
+@pytest.mark.parametrize("rest", ["", "oops,1\n"])
+@pytest.mark.parametrize(
+    "zero", ["0e-400999999", "0E-99", "0e-0000400999999", "0e999999999", f"0.{10**7 * '0'}"],
+    ids=["far below", "below", "zeros before", "above", "decimals"],
+)  # fmt: skip
+def test_numbers_with_too_many_decimals_do_not_end_the_process(zero, rest):
+    # In another process, which pyarrow would end by a signal.
+    text = f"tx,rx\n1.5,3.5\n{zero},2.5\n{rest}"
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", READ], input=text.encode(), env=paths,
+                          capture_output=True, check=False)  # fmt: skip
+    assert done.stdout == b"[2.0, 2.5]\n" or b"RecordError: not a CSV" in done.stderr

@@ -6,11 +6,20 @@ import lzma
 
 import numpy as np
 import pytest
+import tool_outputs as printed
 from hypothesis import given
 from hypothesis import strategies as st
+from reader_files import source_file, table
 
 from tsnrepro.imports.plausibility import computed_statistics, zeros_against_counts
-from tsnrepro.imports.screening import NoMeasurementError, check_has_data, error_in, generated_mark
+from tsnrepro.imports.readers import read_rows
+from tsnrepro.imports.screening import (
+    NoMeasurementError,
+    check_has_data,
+    error_in,
+    generated_mark,
+    why_not_output_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +31,9 @@ from tsnrepro.imports.screening import NoMeasurementError, check_has_data, error
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n", "Git LFS pointer"),
         (b"<!DOCTYPE html><html><body>404</body></html>", "HTML"),
         (b"\n<html>", "HTML"),
+        (b"\xd4\xc3\xb2\xa1\2\4\xff\xff", r"a packet capture \(pcap\)"),
+        (b"\n\r\r\n\x1cM<+\x1a\1", r"a packet capture \(pcapng\)"),
+        (b"\x7fELF\2\1\1\3", "binary data"),
     ],
 )
 def test_files_without_data(data, reason):
@@ -32,6 +44,7 @@ def test_files_without_data(data, reason):
 def test_data_pass():
     check_has_data(b"a,b\n1,2\n")
     check_has_data(b"BZhang,PK\n1,2\n")
+    check_has_data(b"\x1b[1mbold\x1b[0m\f\r\n" + b"a,b\n" * 9 + b"\1")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +79,41 @@ def test_compressed_files_are_named(data, form):
 )
 def test_error_messages(text):
     assert error_in(text)
+
+
+OTHERS = {
+    "netperf": "MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 192.0.2.2 ()\n",
+    "nuttcp": " 1121.4375 MB /  10.00 sec =  940.6633 Mbps 10 %TX 20 %RX 0 retrans\n",
+    "qperf": "tcp_lat:\n    latency  =  25.1 us\n",
+    "ping": "PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.\n",
+    "owping": "--- owping statistics from [a]:1 to [b]:2 ---\n",
+    "cyclictest": "T: 0 ( 1234) P:80 I:1000 C: 10000 Min: 3 Act: 5 Avg: 5 Max: 20\n",
+    "iperf 2": "[  3] local 192.0.2.1 port 5 connected with 192.0.2.2 port 5001\n",
+    "iperf3": printed.IPERF3_TCP_CLIENT,
+    "sockperf": printed.SOCKPERF,
+    "mausezahn": printed.MAUSEZAHN,
+}
+
+
+@pytest.mark.parametrize("program", ["iperf3", "sockperf", "mausezahn"])
+@pytest.mark.parametrize("other", OTHERS)
+def test_outputs_of_other_programs_are_named(program, other):
+    one = table(program, "latency" if program == "sockperf" else "loss")
+    file = source_file(OTHERS[other], "some/file")
+    if other == program:
+        assert why_not_output_of(program, OTHERS[other]) is None
+    else:
+        with pytest.raises(NoMeasurementError, match=f"it is the output of {other}, another"):
+            read_rows(file, one)
+
+
+@pytest.mark.parametrize(
+    ("program", "text"), [("iperf3", printed.IPERF3_UDP_CLIENT), ("sockperf", printed.SOCKPERF)]
+)
+def test_decimal_commas_of_tools_are_named(program, text):
+    one = table(program, "latency" if program == "sockperf" else "loss")
+    with pytest.raises(NoMeasurementError, match="its numbers have a decimal comma"):
+        read_rows(source_file(text.replace(".", ","), "some/file"), one)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tsnrepro.records.integrity import (
     write_sums,
 )
 from tsnrepro.records.store import SUMS, Trial, trial_files
+from tsnrepro.records.tool_results import contradicted
 
 
 @pytest.fixture
@@ -257,3 +258,45 @@ def test_a_value_that_the_tools_output_contradicts_is_found(run, key, value):
     (found,) = messages(verify_run(run.folder))
     assert f"not that of the tool's output: {key} is {value}" in found
     assert "forged-r9" in found
+
+
+PING = """\
+PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.
+64 bytes from 192.0.2.2: icmp_seq=1 ttl=64 time=0.250 ms
+64 bytes from 192.0.2.2: icmp_seq=3 ttl=64 time=0.750 ms
+
+--- 192.0.2.2 ping statistics ---
+3 packets transmitted, 2 received, 33.3333% packet loss, time 2000ms
+rtt min/avg/max/mdev = 0.250/0.500/0.750/0.250 ms
+"""
+
+
+@pytest.mark.parametrize("changes", [{}, {"received": 3}, {"median_us": 200.0}, {"max_us": 75.0}])
+def test_values_of_ping_are_derived_again(tmp_path, changes):
+    (tmp_path / "ping.txt").write_text(PING)
+    times = {"min_us": 250.0, "median_us": 250.0, "p99_us": 750.0, "max_us": 750.0}
+    result = {"sent": 3, "received": 2} | times | changes
+    document = {"experiment": "ping", "values": {"result": result}}
+    found = list(contradicted(tmp_path, document))
+    assert [message.split()[0] for message in found] == list(changes)
+
+
+TALKER = {"tool": "talker", "sent": 1000, "late": 3, "payload_bytes": 100}
+STREAM = {"port": 5202, "unique": 990, "duplicates": 2, "out_of_order": 4}
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"sent": 990}, {"unique": 1000}, {"reordered": 0}, {"late": 0}]
+)
+def test_counts_of_our_programs_are_read_again(tmp_path, changes):
+    (tmp_path / "run-001-talker.json").write_text(json.dumps(TALKER))
+    listener = tmp_path / "run-001-listener.json"
+    listener.write_text(json.dumps({"tool": "listener", "streams": [STREAM]}))
+    counts = {"sent": 1000, "unique": 990, "lost": 10, "duplicated": 2, "reordered": 4, "late": 3}
+    document = {"experiment": "failure", "values": {"result": counts | changes}}
+    found = list(contradicted(tmp_path, document))
+    assert [message.split()[0] for message in found] == list(changes)
+    # A sum over streams is compared with none of them.
+    listener.write_text(json.dumps({"tool": "listener", "streams": [STREAM, STREAM]}))
+    document["values"]["result"] = counts | {"unique": 1980}
+    assert list(contradicted(tmp_path, document)) == []

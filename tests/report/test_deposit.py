@@ -293,6 +293,22 @@ def test_a_changed_result_is_detected(archive, analysed, tmp_path, monkeypatch):
         verify_archive(forged)
 
 
+def test_no_notebook_of_an_archive_is_executed(archive, tmp_path, monkeypatch):
+    executed = []
+
+    def analysed_by(notebook, target, given):
+        executed.append(notebook)
+        raise RecordError("enough")
+
+    monkeypatch.setattr("tsnrepro.report.archive.execute", analysed_by)
+    content = members(archive)
+    assert f"{TOP}/notebooks/analyse/tcp.ipynb" in content
+    content[f"{TOP}/notebooks/analyse/tcp.ipynb"] = b"{}"
+    with pytest.raises(RecordError, match="enough"):
+        verify_archive(repacked(tmp_path / "forged.tar.gz", listed_again(content)))
+    assert executed == [root() / "notebooks" / "analyse" / "tcp.ipynb"]
+
+
 def another_bit(packed):
     """Return compressed bytes with a changed bit near the middle that changes the content.
 

@@ -87,7 +87,8 @@ def packed_members(*members):
     """Return an archive of a list of checksums and some members, each a header and its content."""
     target = io.BytesIO()
     with gzip.GzipFile(fileobj=target, mode="wb") as zipped:
-        sums = "".join(f"{'0' * 64}  {entry.name.removeprefix('top/')}\n" for entry, _ in members)
+        nothing = hashlib.sha256().hexdigest()
+        sums = "".join(f"{nothing}  {entry.name.removeprefix('top/')}\n" for entry, _ in members)
         listed = tarfile.TarInfo("top/SHA256SUMS")
         listed.size = len(sums)
         for entry, content in [(listed, sums.encode()), *members]:
@@ -99,9 +100,9 @@ def packed_members(*members):
     return target.getvalue()
 
 
-def member(size, kind=tarfile.REGTYPE):
-    entry = tarfile.TarInfo("top/zeros")
-    entry.size, entry.type = size, kind
+def member(size=0, kind=tarfile.REGTYPE, name="top/zeros", link=""):
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.type, entry.linkname = size, kind, link
     return entry
 
 
@@ -120,6 +121,48 @@ def test_what_unpacks_to_much_more_is_refused_before_it_is_read(tmp_path, entry,
     archive.write_bytes(packed_members((entry, bytes(512))))
     with pytest.raises(RecordError, match=message):
         unpacked(archive, tmp_path / "files")
+
+
+NOT_REGULAR = "not a regular file in its folder"
+MEMBERS = {
+    "absolute": ([member(name="/tmp/x")], NOT_REGULAR),
+    "folder above": ([member(name="top/../../x")], NOT_REGULAR),
+    "no folder": ([member(name="x")], NOT_REGULAR),
+    "another folder": ([member(name="other/x")], "not in its list of checksums"),
+    "link": ([member(kind=tarfile.SYMTYPE, link="/etc")], NOT_REGULAR),
+    "link and file behind it": (
+        [member(kind=tarfile.SYMTYPE, link="../outside"), member(name="top/zeros/x")],
+        NOT_REGULAR,
+    ),
+    "hard link": ([member(kind=tarfile.LNKTYPE, link="/etc/passwd")], NOT_REGULAR),
+    "character device": ([member(kind=tarfile.CHRTYPE)], NOT_REGULAR),
+    "block device": ([member(kind=tarfile.BLKTYPE)], NOT_REGULAR),
+    "FIFO": ([member(kind=tarfile.FIFOTYPE)], NOT_REGULAR),
+    "folder": ([member(kind=tarfile.DIRTYPE)], NOT_REGULAR),
+    "file and file below it": ([member(), member(name="top/zeros/x")], "damaged at or after"),
+    "twice": ([member(), member()], "is duplicate"),
+    "escape sequence": ([member(name="top/\x1b[2Jx")], r"control characters .*\\x1b\[2Jx"),
+    "line end": ([member(name="top/x\ny")], "does not begin with a list|control characters"),
+    "long name": ([member(name="top/" + 300 * "x")], "damaged at or after"),
+}
+
+
+@pytest.mark.parametrize("kind", MEMBERS)
+def test_nothing_is_written_elsewhere(tmp_path, kind):
+    entries, message = MEMBERS[kind]
+    for entry in entries:
+        entry.mode = 0o7777
+    (tmp_path / "outside").mkdir()
+    archive = tmp_path / "some.tar.gz"
+    archive.write_bytes(packed_members(*((entry, b"") for entry in entries)))
+    with pytest.raises(RecordError, match=message) as error:
+        unpacked(archive, tmp_path / "files")
+    assert "\x1b" not in str(error.value)
+    assert {path.name for path in tmp_path.iterdir()} <= {"some.tar.gz", "files", "outside"}
+    assert not list((tmp_path / "outside").iterdir())
+    for path in (tmp_path / "files").rglob("*"):
+        assert path.is_dir() or (path.is_file() and not path.is_symlink())
+        assert path.is_dir() or path.stat().st_mode & 0o7111 == 0
 
 
 def test_no_space_is_not_a_damaged_archive(tmp_path):

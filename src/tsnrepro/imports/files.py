@@ -7,6 +7,7 @@ printable UTF-8) are never opened; the report lists them.
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from tsnrepro.records.files import Batch
 
 # Some shells write UTF-16 when a tool's output is redirected to a file.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_FOR_TERMINALS = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _IGNORED_FOLDERS = (".git", "__pycache__")
 # Packet logs are read in blocks that fit into the processor's cache, other files as a whole.
 _BLOCK_BYTES = 1 << 21
@@ -196,8 +198,12 @@ class SourceFile:
             ) from error
 
     def tool_output(self) -> str:
-        """Return the text of a tool's output; bytes that are not UTF-8 are replaced."""
-        return self.clean.decode("utf-8", "replace").removeprefix("\ufeff")
+        """Return the text of a tool's output, without what is for terminals alone.
+
+        Bytes that are not UTF-8 are replaced.
+        """
+        text = self.clean.decode("utf-8", "replace").removeprefix("\ufeff")
+        return _FOR_TERMINALS.sub("", text) if "\x1b" in text else text
 
     def release(self) -> None:
         """Release the content of a large file; checksum and count of NUL bytes stay."""

@@ -27,12 +27,28 @@ _PRINT_PACKETS = (
 )
 
 _USAGE = re.compile(r"^[ \t]*usage:?[ \t]+\S", re.IGNORECASE | re.MULTILINE)
+# What programs that measure networks print. Only where the expected one's output is not found.
+_PROGRAMS = {
+    "iperf 2": r"^Client connecting to |^Server listening on (?:TCP|UDP) port|\bconnected with\b",
+    "iperf3": r"^.{0,80}\[ *(?:\d+|SUM)\] +\d+\.\d\d- *\d+\.\d\d +sec ",
+    "sockperf": r"^.{0,80}sockperf: ",
+    "ping": r"^PING \S+|^--- .+ ping statistics ---",
+    "mausezahn": r"^Mausezahn will send ",
+    "netperf": r"^(?:MIGRATED )?(?:TCP|UDP|SCTP|OMNI)\b.* TEST from ",
+    "nuttcp": r"^ *[\d.]+ MB / +[\d.]+ sec = +[\d.]+ Mbps",
+    "qperf": r"^(?:tcp|udp|sctp)_(?:lat|bw):",
+    "owping": r"^--- owping statistics ",
+    "cyclictest": r"^T: *\d+ \( *\d+\) P: *\d+ I:",
+}
+_DECIMAL_COMMA = re.compile(
+    r"[=\s]\d{1,9},\d{1,9} +(?:sec|ms|usec|[KMGT]?(?:Bytes|bits))\b|=\d+,\d+"
+)
 # Not of a statistic's name: `std-error=0.042`.
 _ERROR = re.compile(
     r"^.*(?:(?<![\w-])error\b(?!\s*=)|command not found|no such (?:file|device)|permission denied"
     r"|connection (?:refused|timed out|reset)|unable to connect|network is unreachable"
     r"|traceback \(most recent call last\)|segmentation fault|no messages were received"
-    r"|unrecognized option|invalid option).*$",
+    r"|unrecognized option|invalid option|a password is required).*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _MARKUP = re.compile(rb"^\s*<(?:!doctype html|html)", re.IGNORECASE)
@@ -40,6 +56,14 @@ _COMPRESSED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<xz>\xfd7zXZ)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh[1-9]1AY&SY)"
     rb"|(?P<zip>PK\x03\x04)|(?P<lz4>\x04\x22\x4d\x18)"
 )
+_CAPTURE = re.compile(
+    rb"(?P<pcap>\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4|M<\xb2\xa1|\xa1\xb2<M)"
+    rb"|(?P<pcapng>\n\r\r\n.{0,4}(?:M<\+\x1a|\x1a\+<M))",
+    re.DOTALL,
+)
+# Bytes that no text has; one in twenty is more than a damaged text has.
+_CONTROL = bytes({*range(1, 32)} - {*b"\b\t\n\v\f\r\x1b"} | {127})
+_MOST_CONTROL = 0.05
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _ORIGIN = (
     r"simula(?:tion|tions|ted?|tes|ting|tor|tors)|synthetic(?:ally)?|synthesi[sz]ed|fabricated"
@@ -76,11 +100,15 @@ def check_has_data(data: bytes, name: str = "") -> None:
     ------
     NoMeasurementError
         It is empty, consists of NUL bytes or white space, is an HTML page, is compressed, is a
-        binary log of isochron, or is a pointer to a file that was not fetched.
+        packet capture, a binary log of isochron or other binary data, or is a pointer to a file
+        that was not fetched.
     """
     if found := _COMPRESSED.match(data):
         what = "a data file of flent, compressed" if ".flent" in name else "compressed"
         raise NoMeasurementError(f"it is {what} ({found.lastgroup})", "", "Unpack it")
+    if found := _CAPTURE.match(data):
+        what = f"it is a packet capture ({found.lastgroup})"
+        raise NoMeasurementError(what, "", "Give a file of times: format times in the mapping")
     if not data.strip(b"\0 \t\r\n"):
         raise NoMeasurementError("it is empty" if not data else "it holds only NUL and white space")
     if data.startswith(_ISOCHRON_LOG):
@@ -91,6 +119,8 @@ def check_has_data(data: bytes, name: str = "") -> None:
         )
     if _MARKUP.match(data):
         raise NoMeasurementError("it is an HTML page")
+    if len(data) - len(data.translate(None, _CONTROL)) > _MOST_CONTROL * len(data):
+        raise NoMeasurementError("it is binary data, not text")
 
 
 def error_in(text: str) -> str | None:
@@ -101,6 +131,19 @@ def error_in(text: str) -> str | None:
     if match := _ERROR.search(head):
         return f"it is an error message: {match.group().strip()[:_SHOWN]}"
     return "it is a usage text" if _USAGE.search(head) else None
+
+
+def why_not_output_of(program: str, text: str) -> str | None:
+    """Return why a text is not the output of a program, if it shows it."""
+    head = text[:HEAD_BYTES]
+    if reason := error_in(head):
+        return reason
+    for name, pattern in _PROGRAMS.items():
+        if name != program and re.search(pattern, head, re.MULTILINE):
+            return f"it is the output of {name}, another program than {program}"
+    if _DECIMAL_COMMA.search(head):
+        return "its numbers have a decimal comma, which no tool prints with LC_ALL=C"
+    return None
 
 
 def check_not_csit(document: Any, experiment: str) -> None:

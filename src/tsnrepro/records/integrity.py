@@ -17,7 +17,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from tsnrepro.common.errors import RecordError, printable
-from tsnrepro.records.derived import contradicted
 from tsnrepro.records.files import (
     PARTIAL_PREFIX,
     is_file_name,
@@ -26,6 +25,7 @@ from tsnrepro.records.files import (
     write_atomically,
 )
 from tsnrepro.records.store import RUN_FILE, RawStore, Trial, open_run, read_listed_trial
+from tsnrepro.records.tool_results import contradicted
 from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
 
 SEAL_FILE = "seal.json"

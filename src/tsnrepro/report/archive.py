@@ -112,8 +112,8 @@ def unpacked(archive: Path, target: Path) -> Path:
     ------
     RecordError
         A file is altered, missing, not listed, duplicate or not a regular file in the folder of the
-        archive; the archive is damaged, or much larger than archives of records are; or there is no
-        space for it.
+        archive, or its name has control characters; the archive is damaged, or much larger than
+        archives of records are; or there is no space for it.
     """
     listed: dict[str, str] = {}
     seen: set[str] = set()
@@ -182,6 +182,12 @@ class _BoundedHeader(tarfile.TarInfo):
 def _split(entry: tarfile.TarInfo, archive: Path) -> tuple[str, str]:
     """Return the first folder of a member, and its path in that folder."""
     path = PurePosixPath(entry.name)
+    if not entry.name.isprintable():
+        raise RecordError(
+            "a member of the archive has control characters in its name",
+            f"{archive}: {entry.name}",
+            "Do not unpack it",
+        )
     regular = entry.isfile() and not entry.issparse()
     if not regular or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
         raise RecordError(

@@ -4,7 +4,7 @@ import base64
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -60,7 +60,6 @@ def test_a_log_travels_as_text():
         log.decode_log(text.strip()[:-3])
 
 
-@settings(max_examples=40, deadline=None)
 @given(hnp.arrays(log.LISTENER_DTYPE, st.integers(0, 30)))
 def test_compression_loses_nothing(records):
     data = log.compress(records)

@@ -1,5 +1,7 @@
 """iperf3's output, text or JSON, client's or server's: one test per file, or its intervals."""
 
+import re
+
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import INTERVALS, MappedTable
 from tsnrepro.imports.readers import iperf3_json, iperf3_text
@@ -9,6 +11,7 @@ from tsnrepro.imports.screening import NoMeasurementError
 
 # The last interval of a test may be shorter than the others.
 _MIN_INTERVAL = 0.5
+_PREFIXED_OPENING = re.compile(r"^([^\n{}\"]{1,200})\{[ \t\r]*$", re.MULTILINE)
 
 
 def read(file: SourceFile, table: MappedTable) -> FileRows:
@@ -26,6 +29,10 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
     """
     text, wants_udp = file.tool_output(), table.experiment == "loss"
     start = iperf3_json.begins(text)
+    if start is None:
+        bare = _without_prefixes(text)
+        start = iperf3_json.begins(bare)
+        text = text if start is None else bare
     if start is not None and table.rows != INTERVALS:
         # A client's text may have its server's JSON behind it.
         client = iperf3_text.before_server_output(text[:start])
@@ -39,6 +46,15 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
         raise NoMeasurementError(f"iperf3's output lacks {error}"[:200]) from error
     checks = {name: known.pop(name) for name in (RECEIVE_SECONDS,) if name in known}
     return FileRows([DataRow("", dict(known), known, checks)])
+
+
+def _without_prefixes(text: str) -> str:
+    """Return JSON without what is before each of its lines, such as a time or a host."""
+    opening = _PREFIXED_OPENING.search(text)
+    width = len(opening[1]) if opening else 0
+    return "\n".join(
+        line[width:] for line in text[opening.start() if opening else 0 :].splitlines()
+    )
 
 
 def _of_intervals(intervals: list[Known], wants_udp: bool) -> FileRows:

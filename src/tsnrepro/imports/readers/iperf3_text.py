@@ -15,7 +15,7 @@ from tsnrepro.imports.readers.iperf3_totals import (
     check_sum,
 )
 from tsnrepro.imports.readers.row import Known
-from tsnrepro.imports.screening import NoMeasurementError, error_in
+from tsnrepro.imports.screening import NoMeasurementError, why_not_output_of
 from tsnrepro.imports.units import factor, scaled
 from tsnrepro.tools import iperf3
 
@@ -89,8 +89,8 @@ def totals(text: str, wants_udp: bool) -> Known:
     of_both = None if sender or receiver else _sum(test.totals)
     ends = [line for line in (sender, receiver, of_both) if line]
     if not ends:
-        reason = error_in(text) or "iperf3 printed no totals: it did not complete"
-        raise NoMeasurementError(reason)
+        reason = why_not_output_of("iperf3", text)
+        raise NoMeasurementError(reason or "iperf3 printed no totals: it did not complete")
     has_datagrams = any(_DATAGRAMS.match(line["rest"]) for line in ends)
     check_protocol(_protocol(text, "UDP" if has_datagrams else "TCP"), wants_udp)
     known = _parameters(text)

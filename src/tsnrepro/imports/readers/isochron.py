@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import compute
+from pyarrow import compute, csv
 
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import PRINTF_CODE, Times
@@ -26,7 +26,7 @@ _CODES = {
     "T": r"-?[0-8]?[0-9]{1,9}\.[0-9]{9}",
     "x": "[0-9a-f]{1,16}",
 }
-_UNSYNCHRONIZED = re.compile(rb"^.*not synchronized.*$", re.MULTILINE)
+_UNSYNCHRONIZED = re.compile(rb"[^\n]*not synchronized[^\n]*")
 # isochron's own limit of the mean path delay, in nanoseconds.
 _SYNCHRONIZED_NS = 10**9
 _NO_TIMESTAMP = "it has no timestamp of sending"
@@ -51,13 +51,20 @@ def blocks(
     """
     pattern, last, missing = _pattern(times), None, 0
     for block in file.blocks():
-        if found := _UNSYNCHRONIZED.search(block):
+        found = _UNSYNCHRONIZED.search(block) if b"not synchronized" in block else None
+        if found:
             raise NoMeasurementError(f"isochron reports: {found[0].decode('utf-8', 'replace')}")
         whole, _, cut = block.rpartition(b"\n")
-        lines = [line for line in whole.splitlines() if line.strip()]
-        packets, numbers, invalid = _packets(lines, pattern, times)
+        columns = _separated(whole, times)
+        if columns is not None:
+            rows, valid, invalid = len(columns[0]), np.arange(1, len(columns[0]) + 1), {}
+        else:
+            lines = [line for line in whole.splitlines() if line.strip()]
+            rows = len(lines)
+            columns, valid, invalid = _matched(lines, pattern, times)
+        packets, numbers = _packets(columns, valid, invalid)
         if cut.strip():
-            invalid[len(lines) + 1] = "its end is missing: the file is truncated"
+            invalid[rows + 1] = "its end is missing: the file is truncated"
         sequence = packets.pop(0).to_numpy(zero_copy_only=False)
         steps = np.diff(sequence, prepend=sequence[:0] if last is None else last)
         if (steps < 1).any():
@@ -66,7 +73,7 @@ def blocks(
         last = sequence[-1] if sequence.size else last
         unread = sum(reason != _NO_TIMESTAMP for reason in invalid.values())
         missing += int((steps - 1).sum()) - unread
-        yield packets, len(lines) + bool(cut.strip()), numbers, invalid
+        yield packets, rows + bool(cut.strip()), numbers, invalid
     if missing > 0:
         raise NoMeasurementError(f"{missing} packets are missing in it", "", _REMEDY)
 
@@ -90,7 +97,37 @@ def _pattern(times: Times) -> str:
     return f"^{''.join(pieces)}$"
 
 
-def _packets(
+def _separated(lines: bytes, times: Times) -> list[Any] | None:
+    """Return number and times of lines that are integers between separators, as CSV is.
+
+    It takes a fifth of the time of the regular expression, which reads all others: None for these.
+    """
+    names, wanted = list(times.printf_args or ""), ["q", *map(str, times.columns)]
+    parts = PRINTF_CODE.split(times.printf_line)
+    first, *separators, last = parts[::2]
+    delimiter = separators[0]
+    codes = {code for name, code in zip(names, parts[1::2], strict=False) if name in wanted}
+    alike = {*separators} == {delimiter} and len(delimiter) == 1
+    if first or last or not alike or "%" in parts or not codes <= {"d", "u"}:
+        return None
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(lines),
+            csv.ReadOptions(column_names=names),
+            csv.ParseOptions(delimiter=delimiter, quote_char=False),
+            csv.ConvertOptions(
+                include_columns=wanted,
+                column_types=dict.fromkeys(wanted, pa.int64()),
+                null_values=[],
+                check_utf8=False,
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    return [table[name].combine_chunks() for name in wanted]
+
+
+def _matched(
     lines: list[bytes], pattern: str, times: Times
 ) -> tuple[list[Any], np.ndarray, dict[int, str]]:
     """Return number and times of the lines that are packets, their rows, and the other lines."""
@@ -103,14 +140,21 @@ def _packets(
     }
     numbers = np.flatnonzero(valid.to_numpy(zero_copy_only=False)) + 1
     found = found.filter(valid)
-    sequence, sent, received = (_nanoseconds(found.field(n)) for n in ("q", *times.columns))
+    return [_nanoseconds(found.field(n)) for n in ("q", *times.columns)], numbers, invalid
+
+
+def _packets(
+    columns: list[Any], numbers: np.ndarray, invalid: dict[int, str]
+) -> tuple[list[Any], np.ndarray]:
+    """Return number and times of the packets with a timestamp, and their rows; tell the others."""
+    sequence, sent, received = columns
     unknown = pc.and_(pc.equal(sent, 0), pc.not_equal(received, 0))
     for number in numbers[unknown.to_numpy(zero_copy_only=False)].tolist():
         invalid[number] = _NO_TIMESTAMP
     known = pc.invert(unknown)
     sent, received = (_null_for_zero(one.filter(known)) for one in (sent, received))
     _check_clocks(pc.mean(pc.subtract(received, sent)).as_py())
-    return [sequence, sent, received], numbers[known.to_numpy(zero_copy_only=False)], invalid
+    return [sequence, sent, received], numbers[known.to_numpy(zero_copy_only=False)]
 
 
 def _nanoseconds(cells: Any) -> Any:

@@ -23,6 +23,8 @@ from tsnrepro.imports.screening import NoMeasurementError
 pc: Any = compute
 # 64-bit integers with 12 decimals, and room for a difference.
 _TIME = pa.decimal128(37, 12)
+# Packets that are joined at a time, which bounds the memory.
+_PIECE_ROWS = 1 << 18
 
 
 def read(talker: SourceFile, listener: SourceFile, times: Times) -> PacketTimes:
@@ -49,39 +51,45 @@ def read(talker: SourceFile, listener: SourceFile, times: Times) -> PacketTimes:
             "Store one run per file, without numbers that start again",
         )
     if not _increases(received["sequence"].to_numpy()):
-        received = received.sort_by([("sequence", "ascending"), ("time", "ascending")])
-    unsent, arrival = _first_arrivals(numbers, received)
-    del received
-    kind = pa.int64() if sent["time"].type == arrival.type == pa.int64() else _TIME
-    departure = sent["time"].cast(kind)
-    found.sent = len(sent)
-    found.latencies_us = np.array(latencies_of([departure, arrival.cast(kind)]))
+        keys = [("sequence", "ascending"), ("time", "ascending")]
+        order, columns = pc.sort_indices(received, sort_keys=keys), received.columns
+        del received
+        # One column after the other, which is less memory.
+        received = pa.table([columns.pop(0).take(order) for _ in keys], [name for name, _ in keys])
+        del order
+    kind = pa.int64() if sent["time"].type == received["time"].type == pa.int64() else _TIME
+    found.sent, parts = len(sent), []
+    for first in range(0, len(sent), _PIECE_ROWS):
+        arrival = _first_arrivals(numbers[first : first + _PIECE_ROWS], received)
+        departure = sent["time"].slice(first, _PIECE_ROWS)
+        parts.append(latencies_of([departure.cast(kind), arrival.cast(kind)]))
+    found.latencies_us = np.concatenate([np.empty(0), *parts])
     if not found.received:
         raise NoMeasurementError(f"none of its packets is in the listener's {listener.relative}")
-    if unsent:
+    if unsent := _distinct(received["sequence"].to_numpy()) - found.received:
         found.skipped.append((listener.relative, f"{unsent} packets that the talker did not send"))
         found.skipped_rows += unsent
-    return completed(found, times, list(pc.min_max(departure).as_py().values()))
+    return completed(found, times, list(pc.min_max(sent["time"]).as_py().values()))
 
 
 def _increases(numbers: np.ndarray) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
 
-def _first_arrivals(numbers: np.ndarray, received: pa.Table) -> tuple[int, Any]:
-    """Return how many packets were not sent, and the first arrival of each one that was.
+def _distinct(known: np.ndarray) -> int:
+    """Return how many different numbers there are, which are sorted."""
+    return int(np.count_nonzero(known[1:] != known[:-1])) + bool(len(known))
 
-    The received ones are sorted; the arrival of a lost packet is null.
-    """
+
+def _first_arrivals(numbers: np.ndarray, received: pa.Table) -> Any:
+    """Return the first arrival of each packet, null of a lost one; the received ones are sorted."""
     known = received["sequence"].to_numpy()
-    distinct = np.count_nonzero(known[1:] != known[:-1]) + bool(len(known))
     where = np.searchsorted(known, numbers)
     lost = np.ones(len(numbers), bool)
     if len(known):
         np.minimum(where, len(known) - 1, out=where)
         lost = known[where] != numbers
-    arrived = len(lost) - int(np.count_nonzero(lost))
-    return int(distinct) - arrived, received["time"].take(pa.array(where, mask=lost))
+    return received["time"].take(pa.array(where, mask=lost))
 
 
 def _times_by_sequence(
@@ -96,6 +104,9 @@ def _times_by_sequence(
         found.skipped_rows += len(block.invalid)
         found.skipped += [(file.relative, why[:80]) for why in [*block.invalid.values()][:5]]
         number, time = block.columns
+        if time.null_count:
+            arrived = time.is_valid()
+            number, time = number.filter(arrived), time.filter(arrived)
         try:
             numbers.append(number.cast(pa.int64()))
             taken.append(time if time.type == pa.int64() else time.cast(_TIME))
@@ -106,10 +117,14 @@ def _times_by_sequence(
             ) from error
     kind = _TIME if any(time.type == _TIME for time in taken) else pa.int64()
     columns = [_chunked(numbers, pa.int64()), _chunked(taken, kind)]
-    return pa.table(columns, names=["sequence", "time"]).drop_null()
+    return pa.table(columns, names=["sequence", "time"])
 
 
 def _chunked(parts: list[Any], kind: Any) -> Any:
-    chunks = [c for part in parts for c in getattr(part, "chunks", [part])]
+    """Return the parts of a column as one, and give their memory back."""
+    chunks = [c.cast(kind) for part in parts for c in getattr(part, "chunks", [part])]
     parts.clear()
-    return pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind).combine_chunks()
+    whole = pa.chunked_array(chunks, kind).combine_chunks()
+    chunks.clear()
+    pa.default_memory_pool().release_unused()
+    return whole

@@ -8,7 +8,7 @@ import re
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import MappedTable
 from tsnrepro.imports.readers.row import DataRow, FileRows, Known
-from tsnrepro.imports.screening import NoMeasurementError, error_in
+from tsnrepro.imports.screening import NoMeasurementError, why_not_output_of
 
 _RUN = re.compile(
     r"(?:will send (?P<frames>\d{1,18}) frames\.\.\.\s{0,9})?"
@@ -38,6 +38,6 @@ def read(file: SourceFile, _: MappedTable) -> FileRows:
         rows.append(DataRow(f"run {number}", cells | {"packets_per_second": match["rate"]}, known))
     if not rows:
         stopped = "no run was completed: it sent until stopped, and no count was printed"
-        reason = stopped if _ENDLESS in text else error_in(text)
+        reason = stopped if _ENDLESS in text else why_not_output_of("mausezahn", text)
         raise NoMeasurementError(reason or "no run was completed: no rate was printed")
     return FileRows(rows)

@@ -27,6 +27,10 @@ from tsnrepro.imports.units import factor
 pc: Any = compute
 # Time since 1970 in nanoseconds has 19 digits, and a double only 16.
 _EXACT = pa.decimal128(30, 12)
+# For numbers with far more decimals than a decimal holds, pyarrow reads beyond its table of powers,
+# which can end the process.
+_FAR_EXPONENT = r"[eE]-0*([3-9]\d|\d{3})"
+_LONG_LINE_BYTES = 1 << 16
 _NUMBER = r"^[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?$"
 _MAX_SHOWN = 20
 _MAX_SHOWN_CHARACTERS = 80
@@ -226,12 +230,22 @@ def _read(data: bytes, layout: _Layout, kind: Any, skip: Any = None) -> Any:
 
 def _typed(data: bytes, layout: _Layout, kind: Any) -> list[Any] | None:
     """Return the columns as numbers; None if a cell is not a number or a row has a wrong length."""
+    if kind == _EXACT and _has_too_many_decimals(data):
+        return None
     try:
         table = _read(data, layout, kind)
     except pa.ArrowInvalid:
         return None
     columns = [table[name] for name in layout.wanted]
     return None if len(columns) > 1 and columns[0].null_count else columns
+
+
+def _has_too_many_decimals(data: bytes) -> bool:
+    """Return whether a number could have more decimals than pyarrow can bear."""
+    if (b"e-" in data or b"E-" in data) and re.search(_FAR_EXPONENT.encode(), data):
+        return True
+    pieces = range(0, len(data) - _LONG_LINE_BYTES, _LONG_LINE_BYTES)
+    return any(data.find(b"\n", first, first + _LONG_LINE_BYTES) < 0 for first in pieces)
 
 
 def _cell_by_cell(data: bytes, layout: _Layout) -> _Block:
@@ -271,7 +285,12 @@ def _cell_by_cell(data: bytes, layout: _Layout) -> _Block:
 
 def _numbers(cells: list[Any]) -> list[Any]:
     """Return columns of text as numbers, as exactly as possible."""
-    for kind in (pa.int64(), _EXACT):
+    exact = not any(
+        pc.any(pc.match_substring_regex(one, _FAR_EXPONENT)).as_py()
+        or (pc.max(pc.binary_length(one)).as_py() or 0) > _LONG_LINE_BYTES
+        for one in cells
+    )
+    for kind in (pa.int64(), _EXACT)[: 1 + exact]:
         try:
             return [column.cast(kind) for column in cells]
         except pa.ArrowInvalid:

@@ -8,7 +8,7 @@ from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import MappedTable
 from tsnrepro.imports.plausibility import against_log
 from tsnrepro.imports.readers.row import FileRows, Known, numbers_of, one_row, statistics
-from tsnrepro.imports.screening import NoMeasurementError, error_in
+from tsnrepro.imports.screening import NoMeasurementError, why_not_output_of
 from tsnrepro.records.columns import QUANTILES
 from tsnrepro.tools import sockperf
 
@@ -98,7 +98,7 @@ def _summary(text: str) -> Known:
     try:
         result = sockperf.parse(text)
     except (ToolError, ValueError) as error:
-        raise NoMeasurementError(error_in(text) or str(error)) from error
+        raise NoMeasurementError(why_not_output_of("sockperf", text) or str(error)) from error
     quantiles = {
         column: result.percentiles_us[printed]
         for column, share in QUANTILES.items()
