@@ -15,6 +15,7 @@ from tsnrepro.results import numbers
 from tsnrepro.results.figures import PLACE_LABELS
 from tsnrepro.results.numbers import TEXT, TEXT_UNITS
 from tsnrepro.results.runs import bare, shown
+from tsnrepro.results.verdicts import power_beside
 
 _DOCUMENT = "frer-udp"
 _FRAMES = (64, 128, 256, 512, 1024, 1518)
@@ -153,7 +154,9 @@ def verdicts(
         word = str(values[key].value)
         if word not in answers:
             raise PublishError(f"no answer for the verdict '{word}'", key)
-        yield {"question": question, "answer": answers[word], "address": addresses[key]}
+        power = power_beside(values[key], values)
+        answer = f"{answers[word]} {power[0].upper()}{power[1:]}." if power else answers[word]
+        yield {"question": question, "answer": answer, "address": addresses[key]}
 
 
 def document_title() -> str:

@@ -21,8 +21,9 @@ from tsnrepro.report.figures import (
 from tsnrepro.report.overview import compared, document_title, loss_locations, verdicts
 from tsnrepro.report.provenance_graph import Node, experiments_of_paper, graph
 from tsnrepro.report.trials import relative, table_of, trial_rows, trials_of_values
-from tsnrepro.results.runs import AnalysedRun, shown
+from tsnrepro.results.runs import AnalysedRun
 from tsnrepro.results.templates import environment
+from tsnrepro.results.verdicts import with_power
 from tsnrepro.workflow.notebooks import PAGE
 
 _OVERVIEW, _LEDGER = "index.html", "ledger.html"
@@ -199,7 +200,7 @@ class _Site:
         }
         return {
             "key": item.key,
-            "value": shown(item),
+            "value": with_power(item, self.values),
             "method": item.method,
             "links": [
                 {
