@@ -15,6 +15,7 @@ from tsnrepro.cli import (
     new,
     notebooks,
     papers,
+    plan,
     rack,
     report,
     show,
@@ -27,7 +28,7 @@ from tsnrepro.common.ownership import restore_ownership_at_exit
 
 # In the order of --help.
 _MODULES = (
-    *(lists, new, status, show, rack, study, import_data, audit, verify),
+    *(lists, new, plan, status, show, rack, study, import_data, audit, verify),
     *(notebooks, papers, report, build, completion),
 )
 # Old names, accepted until version 0.3.
