@@ -72,6 +72,9 @@ COVERED = {
     ),
     r"bridge-replay .+": "tests/native/bridge/test_scheduler_truth.py",
     r"tsnrepro status( --testbed \w+ --campaign \w+)?": "tests/workflow/test_status.py",
+    r"tsnrepro plan --detect \d+%( --testbed \w+ --experiment \w+)?": (
+        "tests/workflow/test_detect.py::test_the_command_prints_what_is_needed_and_whose_record_it_is"
+    ),
     r"tsnrepro show [\w/-]+": "tests/explore/test_show.py",
     r"source <\(tsnrepro completion bash\)": "tests/cli/test_command_line.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",

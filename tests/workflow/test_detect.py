@@ -5,8 +5,10 @@ import os
 import pytest
 from synthetic_results import entry, write_run
 
+from tsnrepro.cli import main
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.stats.power import Scatter, repetitions_to_find
+from tsnrepro.workflow import detect
 from tsnrepro.workflow.detect import expected, parse_percent
 
 KEY = "latency.p50"
@@ -58,3 +60,14 @@ def test_effects_are_percent(text, percent):
 def test_what_is_no_effect_is_refused(text):
     with pytest.raises(ConfigurationError, match="no effect in percent"):
         parse_percent(text)
+
+
+def test_the_command_prints_what_is_needed_and_whose_record_it_is(tmp_path, monkeypatch, capsys):
+    record(tmp_path / "results", "model", 2.0)
+    monkeypatch.setattr(detect, "root", lambda: tmp_path)
+    monkeypatch.setattr("sys.argv", ["tsnrepro", "plan", "--detect", "5%", "--testbed", "emulated"])
+    main()
+    printed = capsys.readouterr().out
+    assert "latency, by the scatter on testbed model, quick" in printed
+    (line,) = (line.split() for line in printed.splitlines() if line.startswith(f"  {KEY}"))
+    assert line == [KEY, "2.00", "%", "6", str(repetitions_to_find(Scatter(0.02, 6, 5), 5.0, 0.05))]

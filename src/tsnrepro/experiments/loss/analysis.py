@@ -56,7 +56,7 @@ MARGIN_PERCENT = 2.0
 SAME_LOAD_PERCENT = 2.0
 
 # Parts of the significance at which limits of thresholds, which have no test, are looked at.
-_LEVELS = (0.5, 0.2, 0.1, 0.05)
+_LEVELS = tuple(1 / count for count in (2, 3, 4, 5, 6, 8, 10, 20))
 SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION, PACED, PATHS = get_args(Objective)
 
 PLACES = {
