@@ -86,7 +86,12 @@ def scatter_of(row: dict) -> Scatter | None:
         return None
     limits = Limits(row["limits"])
     found = Estimate(value, low, high, 0.95, row["method"], row["runs"], "%", limits)
-    return scatter_of_change(found, row["runs"])
+    scatter = scatter_of_change(found, row["runs"])
+    # Ranks leave out single stalls, of which the next campaign may have more.
+    seen = row["deviation"]
+    if scatter is None or not seen > scatter.deviation:
+        return scatter
+    return replace(scatter, deviation=seen)
 
 
 def _detectable(row: dict) -> float:
@@ -125,6 +130,7 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
             "method": ratio.method,
             "limits": str(ratio.limits),
             "runs": min(len(first), len(second)),
+            "deviation": float((np.log(first) - np.log(second)).std()) if paired else np.nan,
             "note": note,
         }
 
@@ -164,6 +170,7 @@ def _nothing(why: str, runs: int) -> dict:
         **dict.fromkeys(("difference_method", "method"), why),
         **dict.fromkeys(("difference_limits", "limits"), str(Limits.NONE)),
         "runs": runs,
+        "deviation": np.nan,
     }
 
 
