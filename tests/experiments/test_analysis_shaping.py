@@ -312,6 +312,18 @@ def spread_modes(rng, ratio, modes=("tas", "prio"), kind="end-station", repetiti
     return run_of(logs, kind=kind)
 
 
+def test_power_allows_for_stalls_that_ranks_leave_out():
+    rng = np.random.default_rng(2)
+    run = spread_modes(rng, 1.0, repetitions=12)
+    before = shaping_modes.mode_against_mode(run, "tas", "prio").set_index(["load", "statistic"])
+    rows = run.trials
+    stalled = rows.index[(rows["mode"] == "tas") & (rows["repetition"] == 3)]
+    run.trials.loc[stalled, "p50_us"] *= 40
+    after = shaping_modes.mode_against_mode(run, "tas", "prio").set_index(["load", "statistic"])
+    grown = after["detectable_percent"] / before["detectable_percent"]
+    assert (grown.xs("p50", level="statistic") > 5).all()
+
+
 def test_tas_against_prio_is_one_family_over_quantiles_and_loads():
     run = spread_modes(np.random.default_rng(1), 2.0)
     table = shaping_modes.mode_against_mode(run, "tas", "prio")

@@ -42,6 +42,18 @@ def test_an_unchanged_run_is_sound(run, capsys):
     assert f"{run.folder}: 3 trials, sound" in capsys.readouterr().out
 
 
+def test_a_seal_with_sizes_and_times_of_the_outputs_is_read(run):
+    """Seals have only their checksums, which alone were ever compared."""
+    path = run.folder / "seal.json"
+    seal = json.loads(path.read_bytes())
+    assert all(isinstance(made, str) for made in seal["made"].values())
+    older = {name: [[1, 2], checksum] for name, checksum in seal["made"].items()}
+    path.write_text(json.dumps(seal | {"made": older}), encoding="utf-8")
+    assert messages(changed_files(run.folder)) == []
+    alter(run.folder / "values.json")
+    assert any("values.json" in each for each in messages(changed_files(run.folder)))
+
+
 @pytest.mark.parametrize("name", ["trial.json", "talker.json", SUMS])
 def test_an_altered_record_stops_the_workflow(run, name):
     path = run.trials[1] / name

@@ -83,6 +83,9 @@ COVERED = {
         "tests/workflow/test_steering.py::test_the_commands"
     ),
     r"tsnrepro stop( --campaign \w+ --testbed \w+)?": "tests/workflow/test_stopping.py",
+    r"tsnrepro plan --detect \d+%( --testbed \w+ --experiment \w+)?": (
+        "tests/workflow/test_detect.py::test_the_command_prints_what_is_needed_and_whose_record_it_is"
+    ),
     r"tsnrepro show [\w/-]+": "tests/explore/test_show.py",
     r"source <\(tsnrepro completion bash\)": "tests/cli/test_command_line.py",
     r"tsnrepro verify": f"{WHOLE_WAY}::test_every_byte_is_verified",

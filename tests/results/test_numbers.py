@@ -94,6 +94,13 @@ def test_published_cells_keep_their_digits(text, qualifier, expected):
     assert printed(text, qualifier, TEXT) == expected
 
 
+def test_limits_that_print_as_the_value_are_left_out():
+    assert interval(530.0, 529.99, 530.01, 1, TEXT) == "530.0"
+    assert interval(0.001, -0.001, 0.002, 1, TEXT, signed=True) == "0.0"
+    assert interval(530.0, 529.99, 530.01, 1, TEXT, seen=True) == "530.0"
+    assert interval(530.0, 529.99, 530.06, 1, TEXT) == "530.0 [530.0, 530.1]"
+
+
 def test_a_range_of_observed_values_is_not_printed_as_an_interval():
     assert interval(2.0, 1.0, 3.0, 1, TEXT, seen=True) == "2.0 (1.0 … 3.0)"
     assert interval(None, 1.0, 3.0, 0, TEXT, seen=True) == "1 … 3"

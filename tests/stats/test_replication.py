@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize, stats
 
 from tsnrepro.stats.estimate import Limits
-from tsnrepro.stats.replication import median_over_runs, range_over_runs
+from tsnrepro.stats.replication import median_over_runs, range_over_runs, spread_over_runs
 
 # Student (1908), Biometrika 6(1), hours of sleep gained with the first drug. Of ten values the
 # second and the ninth bound the median with 1 - 2 (1 + 10) / 2^10 (Conover 1999, 3.2).
@@ -88,3 +88,13 @@ def test_unusable_runs():
         median_over_runs([])
     with pytest.raises(ValueError, match="level"):
         median_over_runs([1.0, 2.0], level=95)
+
+
+def test_one_run_that_lost_among_others_that_did_not_has_no_variation():
+    """It would be the square root of their number, whatever was lost."""
+    for lost in (0.1, 30.0):
+        found = spread_over_runs([[0.0, lost, 0.0]], "losses")
+        assert math.isnan(found.value)
+        assert "a single run of 3" in found.method
+    both = spread_over_runs([[0.0, 3.0, 0.0], [1.0, 2.0, 3.0]], "losses")
+    assert both.value > 0

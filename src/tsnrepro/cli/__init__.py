@@ -16,6 +16,7 @@ from tsnrepro.cli import (
     new,
     notebooks,
     papers,
+    plan,
     rack,
     report,
     show,
@@ -28,7 +29,7 @@ from tsnrepro.common.ownership import restore_ownership_at_exit
 
 # In the order of --help.
 _MODULES = (
-    *(lists, new, status, control, show, rack, study, import_data, audit, verify),
+    *(lists, new, plan, status, control, show, rack, study, import_data, audit, verify),
     *(notebooks, papers, report, build, completion),
 )
 # Old names, accepted until version 0.3.

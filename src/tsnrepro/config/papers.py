@@ -1,5 +1,6 @@
 """The data sources of manuscripts: ``sources.yaml`` in the folder of each."""
 
+import re
 from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Self
@@ -8,7 +9,7 @@ from pydantic import Field, model_validator
 
 from tsnrepro.common.repository import root
 from tsnrepro.config.base import AnyTestbedKind, ConfigModel, Distinct, formerly, load
-from tsnrepro.config.registry import experiments
+from tsnrepro.config.registry import experiment_of_key, experiments
 
 SOURCES = "sources.yaml"
 SELECTED = "selected"
@@ -38,6 +39,11 @@ class Sources(ConfigModel):
     """
     testbed_kinds: Annotated[Distinct[AnyTestbedKind], formerly("testbeds")] = []
     """Kinds of testbeds that its text describes; by default all that its experiments have."""
+    primary: Distinct[str] = []
+    """Comparisons on which its conclusions rest: keys of verdicts without ``.verdict``, after the
+    column's name as in the text. Their verdicts are judged together, by Holm's method; all others
+    are exploratory.
+    """
     study: bool = False
     """Whether it prints the campaign's parameter study."""
 
@@ -48,6 +54,15 @@ class Sources(ConfigModel):
             if name not in known:
                 near = get_close_matches(name, known) or known
                 raise ValueError(f"unknown experiment '{name}' (near: {', '.join(near)})")
+        return self
+
+    @model_validator(mode="after")
+    def _primary_exist(self) -> Self:
+        columns = "|".join([*self.columns, *self.optional_columns])
+        for key in self.primary:
+            bare = re.sub(rf"^(?:{columns})\.", "", key)
+            if not experiment_of_key(f"{bare}.verdict"):
+                raise ValueError(f"primary: no experiment gives '{key}.verdict'")
         return self
 
     @model_validator(mode="after")

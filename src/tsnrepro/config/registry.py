@@ -28,6 +28,12 @@ SHARED_KINDS = (RACK, NIC_PAIR, BENCH)
 LOCAL_KINDS = (EMULATED, BENCH)
 """Kinds of testbeds whose talker and listener are namespaces of this machine."""
 _LAST = 100
+BESIDE_VERDICT = (
+    *(f"unadjusted.{name}" for name in ("p", "verdict")),
+    *(f"power.{name}.percent" for name in ("detectable", "scatter")),
+    *(f"power.{name}.count" for name in ("observed", "repetitions")),
+)
+"""Keys beside that of a verdict: each experiment that declares a verdict declares them too."""
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 
@@ -95,6 +101,9 @@ class Experiment:
 
     def declares_key(self, key: str) -> bool:
         """Tell whether a result of this key may come of the experiment."""
+        for name in BESIDE_VERDICT:
+            if key.endswith(f".{name}"):
+                key = f"{key.removesuffix(name)}verdict"
         return any(pattern.fullmatch(key) for pattern in self._patterns)
 
     def caption(self, figure: str) -> str | None:

@@ -28,6 +28,7 @@ from tsnrepro.papers.assertions import (
     assertions,
 )
 from tsnrepro.papers.data_sources import COMMIT, STUDY, DataSource, DataSources
+from tsnrepro.papers.families import exploratory_sentences, judged_together
 from tsnrepro.papers.manuscript import UsedNames, check_known, scan, scan_text
 from tsnrepro.papers.provenance import FileOrigin, PrintedFile, Provenance, unit
 from tsnrepro.published import documents as published
@@ -58,7 +59,8 @@ def write_paper_inputs(
     output
         Folder for ``values.tex``, ``published.tex``, ``provenance.tex``, ``provenance.json``,
         ``assertions.json``, ``verdicts.tex``, ``tables/`` and ``figures/``, which is created if
-        necessary. Sentences that the values do not carry are listed on standard error.
+        necessary. Sentences that the values do not carry, and those that rest on an exploratory
+        comparison, are listed on standard error.
     sources
         The runs with the values and figures that it prints.
     verdicts
@@ -73,7 +75,7 @@ def write_paper_inputs(
     declared = sources_of(manuscript.name)
     document = declared.document
     sources = sources.with_declared(declared.columns, declared.optional_columns)
-    values = sources.values()
+    values = judged_together(sources.values(), declared.primary)
     used = scan(manuscript)
     tables = _tables(used, sources, document)
     for name, text in tables.items():
@@ -111,6 +113,8 @@ def write_paper_inputs(
     for one in judged:
         if not one.carried:
             print(f"{manuscript.name}/{one.text}", file=sys.stderr)
+    for text in exploratory_sentences(manuscript, values, declared.primary):
+        print(f"{manuscript.name}/{text}", file=sys.stderr)
     return [*map(output.joinpath, texts), *(output / "figures").rglob("*.pdf")]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from tsnrepro.common.errors import RecordError, printable
 from tsnrepro.records.files import (
@@ -43,8 +43,13 @@ def _is_inside(name: str) -> str:
     return name
 
 
+def _checksum(made: Any) -> Any:
+    """Return the checksum of an output; older seals have its size and time first."""
+    return made[-1] if isinstance(made, list) and made else made
+
+
 class _Seal(BaseModel):
-    """Size and time of each file of the record; those and a checksum of each analysis output.
+    """Size and time of each file of the record, and a checksum of each analysis output.
 
     ``analysis`` is the digest of the analysis and of its inputs other than the record.
     """
@@ -52,7 +57,9 @@ class _Seal(BaseModel):
     run: str
     analysis: str = ""
     record: dict[str, dict[str, _Stamp]]
-    made: dict[Annotated[str, AfterValidator(_is_inside)], tuple[_Stamp, str]]
+    made: dict[
+        Annotated[str, AfterValidator(_is_inside)], Annotated[str, BeforeValidator(_checksum)]
+    ]
 
 
 def write_seal(folder: Path, analysis: str = "") -> None:
@@ -78,7 +85,7 @@ def write_seal(folder: Path, analysis: str = "") -> None:
         "record": {
             entry["trial"]: _stamps(store.folder / entry["trial"]) for entry in manifest["trials"]
         },
-        "made": {str(path.relative_to(folder)): [_stamp(path), sha256_of(path)] for path in made},
+        "made": {str(path.relative_to(folder)): sha256_of(path) for path in made},
     }
     write_atomically(folder / SEAL_FILE, json.dumps(seal, indent=0).encode())
 
@@ -206,7 +213,7 @@ def changed_files(folder: Path) -> Iterator[RecordError]:
         trial = store.folder / entry["trial"]
         if not trial.is_dir() or _stamps(trial) != seal["record"].get(entry["trial"]):
             yield from _trial_problems(store, entry, folder)
-    for name, (_, expected) in seal["made"].items():
+    for name, expected in seal["made"].items():
         yield from _output_problems(folder, name, expected)
 
 
@@ -240,7 +247,7 @@ def verify_run(folder: Path, root: Path | None = None) -> Iterator[RecordError]:
         return
     if sha256_of(folder / RUN_FILE) != seal["run"]:
         yield _unlike_analysed(folder, "Analyse it again")
-    for name, (_, expected) in seal["made"].items():
+    for name, expected in seal["made"].items():
         yield from _output_problems(folder, name, expected)
 
 
@@ -337,9 +344,5 @@ def _mismatch(document: dict[str, Any], store: RawStore) -> str:
 def _stamps(folder: Path) -> dict[str, list[int]]:
     # Every start of the workflow reads those of thousands of trials; pathlib takes twice the time.
     with os.scandir(folder) as entries:
-        return {entry.name: _stamp(entry) for entry in sorted(entries, key=lambda each: each.name)}
-
-
-def _stamp(path: Path | os.DirEntry[str]) -> list[int]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]
+        statuses = {entry.name: entry.stat() for entry in entries}
+    return {name: [s.st_size, s.st_mtime_ns] for name, s in sorted(statuses.items())}

@@ -13,6 +13,7 @@ from tsnrepro.records.values import Result
 from tsnrepro.results import numbers
 from tsnrepro.results.numbers import TEXT, TEXT_UNITS
 from tsnrepro.results.runs import shown
+from tsnrepro.results.verdicts import power_beside
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,7 @@ def answered(
             "experiment": question.experiment,
             "text": question.text,
             "answer": _answer(question, item, measured),
+            "power": power_beside(item, values),
             "address": addresses[question.rests_on],
             "measured": [
                 {"name": name, "text": shown(found), "address": addresses[found.key]}

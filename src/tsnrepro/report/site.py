@@ -24,8 +24,9 @@ from tsnrepro.report.provenance_graph import Node, experiments_of_paper, graph
 from tsnrepro.report.questions import answered
 from tsnrepro.report.trial_pages import trial_page
 from tsnrepro.report.trials import list_columns, relative, table_of, trial_rows, trials_of_values
-from tsnrepro.results.runs import AnalysedRun, shown
+from tsnrepro.results.runs import AnalysedRun
 from tsnrepro.results.templates import environment
+from tsnrepro.results.verdicts import with_power
 from tsnrepro.workflow.notebooks import PAGE
 
 _OVERVIEW, _LEDGER = "index.html", "ledger.html"
@@ -223,7 +224,7 @@ class _Site:
         }
         return {
             "key": item.key,
-            "value": shown(item),
+            "value": with_power(item, self.values),
             "method": item.method,
             "links": [
                 {

@@ -153,6 +153,12 @@ def in_pairs(a: pd.DataFrame, b: pd.DataFrame, column: str) -> tuple[pd.Series, 
     return first, second, len(first) > 0 and first.index.equals(second.index)
 
 
+def compared(a: pd.DataFrame, b: pd.DataFrame, column: str) -> int:
+    """Return how many repetitions of each group :func:`relative` compares, of the smaller one."""
+    first, second, _ = in_pairs(a, b, column)
+    return min(len(first), len(second))
+
+
 def total(trials: pd.DataFrame, column: str) -> int | None:
     """Return the sum of a count over the trials that have it, None where none has."""
     counts = trials[column].dropna()

@@ -96,7 +96,8 @@ def interval(
     """Return ``value [low, high]``, or what of it is known.
 
     Where the limits are but the smallest and the largest value ``seen``, that is
-    ``value (low … high)``, which does not look like an interval.
+    ``value (low … high)``, which does not look like an interval. Limits that print as the value
+    does are left out.
     Without a value, a single limit prints as a bound (at least, at most), and two stand alone: so
     a sweep in which no trial lost anything still gives its start.
     """
@@ -112,6 +113,8 @@ def interval(
         if low is None or low <= 0:
             return f"{style.at_most}{shown(high)}"
         return limits(low, high, digits, style, signed=signed, seen=seen)
+    if shown(low) == shown(value) == shown(high):
+        return shown(value)
     both = limits(low, high, digits, style, signed=signed, seen=seen)
     return f"{shown(value)} ({both})" if seen else f"{shown(value)} {both}"
 

@@ -30,6 +30,8 @@ from tsnrepro.stats.replication import median_over_runs, with_range
 TOO_FEW = f"fewer than {MIN_RUNS} values in a group"
 NO_SPREAD = "no spread in either group"
 NOT_POSITIVE = "a value is not positive"
+WELCH = "Welch t"
+"""Method of limits of two groups that are not paired."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def difference_of_means(
         return Comparison(estimate, 1.0 if difference == 0 else math.nan)
     test = t_test(first, second, paired=paired)
     low, high = (float(limit) for limit in test.confidence_interval(level))
-    method = "Student t of differences by repetition" if paired else "Welch t"
+    method = "Student t of differences by repetition" if paired else WELCH
     return Comparison(Estimate(difference, low, high, level, method, n, unit), float(test.pvalue))
 
 
@@ -257,7 +259,7 @@ def signed_rank(
     # The sum of the ranks of one sign is the number of means of that sign (Tukey).
     more = max(np.count_nonzero(means < 0), np.count_nonzero(means > 0))
     p_value = min(1.0, 2 * float(at_most[means.size - more]))
-    if not rejected:
+    if not rejected or is_constant(differences):
         estimate = with_range(middle, differences, "too few for the signed ranks'", level, unit)
         return Comparison(estimate, p_value)
     low, high = float(means[rejected - 1]), float(means[-rejected])

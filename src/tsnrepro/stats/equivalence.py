@@ -37,12 +37,16 @@ class Equivalence:
         a / b - 1 in percent with its two-sided interval.
     p_difference
         p value of a ratio of one.
+    p_verdict
+        p value of the verdict: of two one-sided tests, or of a difference no larger than the
+        margin, whichever is smaller; nan as `p_value`.
     """
 
     verdict: Verdict
     p_value: float
     difference: Estimate
     p_difference: float
+    p_verdict: float
 
 
 def equivalence(
@@ -88,7 +92,7 @@ def equivalence(
     difference, p_difference = comparison.estimate, comparison.p_value
     low, high = (math.log1p(sign * margin_percent / 100) for sign in (-1, 1))
     if not difference.decides:
-        return Equivalence(Verdict.CANNOT_TELL, math.nan, difference, p_difference)
+        return Equivalence(Verdict.CANNOT_TELL, math.nan, difference, p_difference, math.nan)
     first, second = (np.asarray(group, float) for group in (a, b))
     half = half_step(first, second)
     above = t_test(
@@ -97,11 +101,18 @@ def equivalence(
     below = t_test(
         np.log(first + half) - high, np.log(second - half), paired=paired, alternative="less"
     )
+    beyond = (
+        t_test(np.log(first - half) - high, np.log(second + half), paired=paired,
+               alternative="greater"),
+        t_test(np.log(first + half) - low, np.log(second - half), paired=paired,
+               alternative="less"),
+    )  # fmt: skip
     p_value = max(float(above.pvalue), float(below.pvalue))
+    p_verdict = min(p_value, *(2 * float(test.pvalue) for test in beyond))
     if p_value < 1 - level:
         verdict = Verdict.EQUIVALENT
     elif difference.low > margin_percent or difference.high < -margin_percent:
         verdict = Verdict.DIFFERENT
     else:
         verdict = Verdict.CANNOT_TELL
-    return Equivalence(verdict, p_value, difference, p_difference)
+    return Equivalence(verdict, p_value, difference, p_difference, p_verdict)

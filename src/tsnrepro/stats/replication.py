@@ -155,7 +155,9 @@ def spread_over_runs(
     Parameters
     ----------
     loads, level, unit
-        As for :func:`variation_over_runs`; the value is nan if a load's mean is zero.
+        As for :func:`variation_over_runs`; the value is nan if a load's mean is zero, or if each
+        load has but one run that is not: then it is the square root of their number, whatever that
+        run is.
     why
         Why there is no interval, for the method.
 
@@ -168,6 +170,9 @@ def spread_over_runs(
     runs = min(group.size for group in groups)
     if any(group.mean() == 0 for group in groups):
         return without_interval(math.nan, "the mean of a load is zero", runs, unit, level)
+    if all(np.count_nonzero(group) == 1 for group in groups):
+        why = f"a single run of {runs} is not zero"
+        return without_interval(math.nan, why, runs, unit, level)
     freedoms = [group.size - 1 for group in groups]
     shares = [(float(group.std(ddof=1)) / abs(float(group.mean()))) ** 2 for group in groups]
     pooled = float(np.average(shares, weights=freedoms))

@@ -1,8 +1,10 @@
 """Latency: moments and quantiles of half round trips, and FRER against control."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,12 +14,23 @@ from tsnrepro.common.ethernet import main_payload_bytes
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.imports.readers import recorded_observations
 from tsnrepro.records.store import HALF_ROUND_TRIPS, SOCKPERF_LOG, RawStore, open_run
-from tsnrepro.results.estimates import difference, in_pairs, known, mean, relative, shared, total
+from tsnrepro.results.estimates import (
+    compared,
+    difference,
+    in_pairs,
+    known,
+    mean,
+    relative,
+    shared,
+    total,
+)
 from tsnrepro.results.results import Results
+from tsnrepro.results.verdicts import CANNOT_TELL, SIGNIFICANCE, add_alone, add_power
 from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.equivalence import Verdict, equivalence
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, LEVEL_OF_EACH_LOOK, Estimate
 from tsnrepro.stats.long_series import LongSeries, Series
+from tsnrepro.stats.power import scatter_of_change
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.tools.sockperf import log_pieces
 
@@ -25,7 +38,6 @@ QUANTILES = {"p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "p99
 TOGETHER = (*QUANTILES.values(), 0.9999)
 """Quantiles that one reading of a long series answers for: also those of ``latency_sizes``."""
 COMPARED = ("mean", "p50", "p90", "p99", "p99_9")
-SIGNIFICANCE = 0.05
 # Repetitions may end once the ratio of medians is known, see stopping.py; limits allow for it,
 # and p values by the same factor.
 _LOOKS = (1 - DEFAULT_LEVEL) / (1 - LEVEL_OF_EACH_LOOK)
@@ -212,29 +224,37 @@ def _compare(
     _equivalent(results, frer, control, trials)
     # A statistic without a p value counts in the family, and takes none of the others with it.
     p_values = np.nan_to_num([change.p_value for change in changes.values()], nan=1.0)
-    adjusted = holm(np.minimum(1.0, _LOOKS * p_values))
+    p_values = np.minimum(1.0, _LOOKS * p_values)
+    adjusted = holm(p_values)
     method = f"relative difference, Holm over {len(COMPARED)} statistics at {SIGNIFICANCE:g}"
-    for (name, change), p_value in zip(changes.items(), adjusted, strict=True):
-        verdict = "cannot tell"
-        if p_value < SIGNIFICANCE:
-            verdict = "lower" if change.estimate.value < 0 else "higher"
+    names = trials["trial"]
+    for (name, change), alone, p_value in zip(changes.items(), p_values, adjusted, strict=True):
+        direction = "lower" if change.estimate.value < 0 else "higher"
+        verdict = direction if p_value < SIGNIFICANCE else CANNOT_TELL
         results.value(f"latency.{name}.verdict", verdict, trials["trial"], method=method)
         key = f"latency.{name}.p"
         results.value(key, float(p_value), trials["trial"], digits=3, method=method)
+        add_alone(results, f"latency.{name}", float(alone), direction, names)
+        found = scatter_of_change(change.estimate, compared(frer, control, f"{name}_us"))
+        tests = len(changes) * _LOOKS
+        add_power(results, f"latency.{name}", found, names, percent=MARGIN_PERCENT, tests=tests)
 
 
 def _equivalent(
     results: Results, frer: pd.DataFrame, control: pd.DataFrame, trials: pd.DataFrame
 ) -> None:
     """Add whether the medians are equivalent within the margin."""
-    verdict = Verdict.CANNOT_TELL
+    verdict, p_value, scatter = Verdict.CANNOT_TELL, math.nan, None
     values, against, paired = in_pairs(frer, control, "p50_us")
     if len(values) and len(against):
-        verdict = equivalence(
-            values, against, MARGIN_PERCENT, LEVEL_OF_EACH_LOOK, paired=paired
-        ).verdict
+        found = equivalence(values, against, MARGIN_PERCENT, LEVEL_OF_EACH_LOOK, paired=paired)
+        verdict, p_value = found.verdict, min(1.0, _LOOKS * found.p_verdict)
+        scatter = scatter_of_change(found.difference, min(len(values), len(against)))
     method = "two one-sided t tests on logarithms, by repetition"
     key = "latency.p50.equivalence"
     results.value(f"{key}.verdict", str(verdict), trials["trial"], method=method)
+    add_alone(results, key, p_value, str(verdict), trials["trial"])
+    how: dict[str, Any] = {"percent": MARGIN_PERCENT, "tests": _LOOKS, "equivalence": True}
+    add_power(results, key, scatter, trials["trial"], **how)
     method = "chosen before measuring"
     results.value(f"{key}.margin.percent", MARGIN_PERCENT, [], unit="%", method=method)

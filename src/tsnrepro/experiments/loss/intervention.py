@@ -11,18 +11,22 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.results.estimates import difference_of_share, known, loss, shared
 from tsnrepro.results.results import Results
+from tsnrepro.results.verdicts import SIGNIFICANCE, add_alone, write_power
 from tsnrepro.stats.comparisons import holm
+from tsnrepro.stats.power import POWER
 from tsnrepro.stats.proportions import StratifiedComparison, compare_within_strata
 
 NAME = "loss.intervention"
 POINTS = "percentage points"
 # As many buffers as a manuscript has rows for.
 SIZES = 5
-SIGNIFICANCE = 0.05
+# Change of the share of lossy trials whose repetitions are counted.
+_CHANGE_POINTS = 20.0
 PRIORITIES = {"ordinary": False, "realtime": True}
 # What trials differ by; one changes between the trials of a block.
 _CONDITIONS = ("buffer_bytes", "realtime", "configuration", "target_mbps", "repetition")
@@ -47,7 +51,7 @@ def add(results: Results, trials: pd.DataFrame) -> None:
     for name, change in changes.items():
         effect = difference_of_share(change.after, change.before, "lossy_percent", POINTS)
         results.estimate(f"{NAME}.{name}.difference.percent", effect, 1, trials["trial"])
-    _tests(results, changes, trials["trial"])
+    _tests(results, changes, trials["trial"], int(cells["repetition"].nunique()))
     shared(results, f"{NAME}.duration_s", trials, "duration_s", "s")
     highest = float(trials["target_mbps"].max())
     method = "configuration"
@@ -107,7 +111,9 @@ def _changes(cells: pd.DataFrame, sizes: list[float]) -> dict[str, _Change]:
     }
 
 
-def _tests(results: Results, changes: dict[str, _Change], trials: pd.Series) -> None:
+def _tests(
+    results: Results, changes: dict[str, _Change], trials: pd.Series, repetitions: int
+) -> None:
     """Add how many trials with and without a change lost, and the exact test within blocks.
 
     The order of trials is random within each repetition. If a change does nothing, which trials of
@@ -126,6 +132,10 @@ def _tests(results: Results, changes: dict[str, _Change], trials: pd.Series) -> 
             results.value(f"{key}.lossy.count", each and each.outcomes[place], trials)
         results.value(f"{NAME}.{name}.p", p_value, trials, digits=4, method=method)
         results.value(f"{NAME}.{name}.verdict", _verdict(each, p_value), trials, method=method)
+        alone = None if each is None else each.p_value
+        add_alone(results, f"{NAME}.{name}", alone, _direction(each), trials)
+        how = {"tests": len(there), "repetitions": repetitions}
+        _power(results, f"{NAME}.{name}", each, trials, **how)
 
 
 def _compared(change: _Change) -> StratifiedComparison | None:
@@ -145,5 +155,35 @@ def _verdict(found: StratifiedComparison | None, p_value: float) -> str | None:
         return None
     if p_value >= SIGNIFICANCE:
         return "cannot tell"
+    return _direction(found)
+
+
+def _direction(found: StratifiedComparison | None) -> str | None:
+    if found is None:
+        return None
     (changed, unchanged), (lossy, before) = found.trials, found.outcomes
     return "lower" if lossy / changed < before / unchanged else "higher"
+
+
+def _power(
+    results: Results,
+    key: str,
+    found: StratifiedComparison | None,
+    trials: pd.Series,
+    *,
+    tests: int,
+    repetitions: int,
+) -> None:
+    """Add which change of the share of lossy trials this many find, as if blocks were alike."""
+    lossy = sum(found.outcomes) / sum(found.trials) if found else 0.0
+    if found is None or not 0 < lossy < 1:
+        why = "unknown: all trials lost, or none"
+        write_power(results, key, trials, (None, None), seen=(None, None), what=why, unit=POINTS)
+        return
+    error = 100 * math.sqrt(lossy * (1 - lossy) * sum(1 / count for count in found.trials))
+    reach = float(stats.norm.isf(SIGNIFICANCE / tests / 2) + stats.norm.ppf(POWER))
+    change = reach * error
+    needed = math.ceil(repetitions * (change / _CHANGE_POINTS) ** 2)
+    seen = error * math.sqrt(repetitions), repetitions
+    what = f"to find a change of {_CHANGE_POINTS:g} percentage points"
+    write_power(results, key, trials, (change, needed), seen=seen, what=what, unit=POINTS)

@@ -10,6 +10,7 @@ import pandas as pd
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.path_thresholds import line_limits
 from tsnrepro.results.estimates import (
+    compared,
     difference_of_loss,
     loss,
     mean,
@@ -20,7 +21,9 @@ from tsnrepro.results.estimates import (
     unknown,
 )
 from tsnrepro.results.results import Results
+from tsnrepro.results.verdicts import add_power
 from tsnrepro.stats.estimate import Estimate
+from tsnrepro.stats.power import scatter_of_change
 
 NAME = "loss.paths"
 # As many loads as a manuscript has columns for.
@@ -140,6 +143,8 @@ def _compared(
     results.estimate(f"{name}.loss.difference.percent", points, 2, names)
     method = f"limits of the delivered rate's change; equivalent within {margin_percent:g} %"
     results.value(f"{name}.verdict", _verdict(change, margin_percent), names, method=method)
+    scatter = scatter_of_change(change, compared(most, fewest, "delivered_mbps"))
+    add_power(results, name, scatter, names, percent=margin_percent)
 
 
 def _why_apart(most: pd.DataFrame, fewest: pd.DataFrame, same_load_percent: float) -> str:

@@ -16,6 +16,7 @@ from tsnrepro.experiments.shaping.analysis import IDLE, Run, not_located
 from tsnrepro.experiments.shaping.media import check_same_medium
 from tsnrepro.experiments.shaping.settings import LAUNCHED, Kind, Mode, ShapingPart
 from tsnrepro.results.estimates import in_pairs
+from tsnrepro.results.verdicts import SIGNIFICANCE
 from tsnrepro.stats.comparisons import (
     holm,
     median_difference,
@@ -24,6 +25,7 @@ from tsnrepro.stats.comparisons import (
 )
 from tsnrepro.stats.equivalence import equivalence
 from tsnrepro.stats.estimate import Estimate, Limits
+from tsnrepro.stats.power import Scatter, scatter_of_change, smallest_change_found
 
 COMPARED = ("mean", "p50", "p99", "p99_9")
 HELD_AGAINST: tuple[tuple[Mode, Mode, Kind, tuple[str, ...]], ...] = (
@@ -33,7 +35,6 @@ HELD_AGAINST: tuple[tuple[Mode, Mode, Kind, tuple[str, ...]], ...] = (
 """Modes compared, in which kind of part, and by which statistics."""
 ALIKE_MARGIN_PERCENT = 5.0
 """Mean latencies that differ by less count as alike, whatever was measured."""
-SIGNIFICANCE = 0.05
 RANKED_FROM = 10
 """Repetitions from which signed ranks can be significant after Holm's correction of 20 rows."""
 
@@ -55,6 +56,7 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     where they are enough; ``limits`` names their kind. ``p_value`` is of a ratio of one,
     ``p_adjusted`` Holm's over all rows, ``verdict`` lower, higher or cannot tell at 5 %. A quantile
     with too few frames beyond it has neither numbers nor verdict, as ``method`` has it.
+    ``detectable_percent`` is the smallest rise that as many repetitions find in 80 % of campaigns.
 
     Raises
     ------
@@ -72,7 +74,31 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     direction = np.where(table["ratio"] < 1, "lower", "higher")
     verdict = pd.Series(np.where(adjusted < SIGNIFICANCE, direction, "cannot tell"), table.index)
     verdict = verdict.where(table["ratio"].notna())
-    return table.assign(p_adjusted=adjusted, verdict=verdict)
+    found = table.assign(p_adjusted=adjusted, verdict=verdict, tests=int(tested.sum()))
+    return found.assign(detectable_percent=[_detectable(row) for row in found.to_dict("records")])
+
+
+def scatter_of(row: dict) -> Scatter | None:
+    """Return the scatter between repetitions that the limits of a row's ratio show."""
+    columns = ("ratio", "ratio_low", "ratio_high")
+    value, low, high = (100 * (row[name] - 1) for name in columns)
+    if not np.isfinite([low, high]).all():
+        return None
+    limits = Limits(row["limits"])
+    found = Estimate(value, low, high, 0.95, row["method"], row["runs"], "%", limits)
+    scatter = scatter_of_change(found, row["runs"])
+    # Ranks leave out single stalls, of which the next campaign may have more.
+    seen = row["deviation"]
+    if scatter is None or not seen > scatter.deviation:
+        return scatter
+    return replace(scatter, deviation=seen)
+
+
+def _detectable(row: dict) -> float:
+    scatter = scatter_of(row)
+    if scatter is None:
+        return np.nan
+    return smallest_change_found(scatter, SIGNIFICANCE / row["tests"])
 
 
 def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
@@ -103,7 +129,8 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
             "p_value": p_value,
             "method": ratio.method,
             "limits": str(ratio.limits),
-            "runs": len(first),
+            "runs": min(len(first), len(second)),
+            "deviation": float((np.log(first) - np.log(second)).std()) if paired else np.nan,
             "note": note,
         }
 
@@ -143,6 +170,7 @@ def _nothing(why: str, runs: int) -> dict:
         **dict.fromkeys(("difference_method", "method"), why),
         **dict.fromkeys(("difference_limits", "limits"), str(Limits.NONE)),
         "runs": runs,
+        "deviation": np.nan,
     }
 
 
@@ -223,6 +251,8 @@ def idle_alike(run: Run, part: ShapingPart) -> pd.DataFrame:
                 "low_percent": found.difference.low,
                 "high_percent": found.difference.high,
                 "p_value": found.p_value,
+                "p_verdict": found.p_verdict,
+                "repetitions": min(len(first), len(second)),
                 "method": found.difference.method,
                 "limits": str(found.difference.limits),
                 "verdict": str(found.verdict),

@@ -32,7 +32,9 @@ from tsnrepro.experiments.shaping.settings import (
 )
 from tsnrepro.results.estimates import decimals_of, unknown
 from tsnrepro.results.results import Results
+from tsnrepro.results.verdicts import add_alone, add_power
 from tsnrepro.stats.estimate import Estimate, Limits
+from tsnrepro.stats.power import scatter_of_change
 from tsnrepro.stats.replication import median_over_runs
 
 _REQUIREMENTS_MS = (1, 10, 50)
@@ -65,9 +67,14 @@ def analyse(run: Run) -> Results:
     for part in run.toggled_parts():
         for load in loads_of(part):
             _toggled(results, run, part, load)
+    add_modes_against_modes(results, run)
+    return results
+
+
+def add_modes_against_modes(results: Results, run: Run) -> None:
+    """Add the verdicts of the modes that are compared in every part and under every load."""
     for one, other, *_ in modes.HELD_AGAINST:
         _against(results, run, modes.mode_against_mode(run, one, other))
-    return results
 
 
 def _toggled(results: Results, run: Run, part: ShapingPart, load: str) -> None:
@@ -272,6 +279,10 @@ def _verdict(results: Results, key: str, row: dict, names: Iterable[str], family
     results.value(f"{key}.verdict", verdict, names, method=method)
     p_adjusted = None if pd.isna(row["p_adjusted"]) else row["p_adjusted"]
     results.value(f"{key}.p", p_adjusted, names, digits=3, method=method)
+    direction = None if verdict is None else "lower" if row["ratio"] < 1 else "higher"
+    add_alone(results, key, row["p_value"], direction, names)
+    how = {"percent": modes.ALIKE_MARGIN_PERCENT, "tests": max(1, row["tests"])}
+    add_power(results, key, modes.scatter_of(row), names, **how)
 
 
 def _alike(results: Results, run: Run, row: dict) -> None:
@@ -284,3 +295,7 @@ def _alike(results: Results, run: Run, row: dict) -> None:
     results.estimate(f"{key}.difference.percent", estimate, 1, names)
     method = f"two one-sided tests, margin {modes.ALIKE_MARGIN_PERCENT:g} %"
     results.value(f"{key}.verdict", row["verdict"], names, method=method)
+    add_alone(results, key, row["p_verdict"], row["verdict"], names)
+    scatter = scatter_of_change(estimate, row["repetitions"])
+    margin = modes.ALIKE_MARGIN_PERCENT
+    add_power(results, key, scatter, names, percent=margin, equivalence=True)

@@ -1,0 +1,144 @@
+"""Beside each verdict: what the comparison says alone, and what its campaign could have found.
+
+A verdict ``KEY.verdict`` of a family of comparisons has ``KEY.unadjusted.p`` and
+``KEY.unadjusted.verdict``, from which a paper judges its primary comparisons together, and
+``KEY.power...``: the effect that such a campaign finds in 80 % of cases, and how many repetitions
+would find a smaller one.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+
+from tsnrepro.records.values import Result
+from tsnrepro.results.results import Results
+from tsnrepro.results.runs import shown
+from tsnrepro.stats.power import (
+    POWER,
+    Scatter,
+    repetitions_for_equivalence,
+    repetitions_to_find,
+    smallest_change_found,
+)
+
+SIGNIFICANCE = 0.05
+CANNOT_TELL = "cannot tell"
+_SHARE = f"{100 * POWER:g} %"
+_UNKNOWN = "unknown: neither limits nor loads tried show it"
+
+
+def add_alone(
+    results: Results, key: str, p_value: float | None, verdict: str | None, trials: Iterable[str]
+) -> None:
+    """Add the p value and the verdict of a comparison as if it were the only one."""
+    known = p_value is not None and not math.isnan(p_value)
+    method = f"of this comparison alone, at {SIGNIFICANCE:g}"
+    found = verdict if known and p_value <= SIGNIFICANCE else CANNOT_TELL
+    word = None if verdict is None else found
+    p_value = p_value if known else None
+    results.value(f"{key}.unadjusted.p", p_value, trials, digits=4, method=method)
+    results.value(f"{key}.unadjusted.verdict", word, trials, method=method)
+
+
+def add_power(
+    results: Results,
+    key: str,
+    scatter: Scatter | None,
+    trials: Iterable[str],
+    *,
+    percent: float,
+    tests: float = 1,
+    equivalence: bool = False,
+) -> None:
+    """Add what a comparison's campaign finds in 80 % of cases, and what would find more.
+
+    Parameters
+    ----------
+    results, key
+        The verdict's, without its last word.
+    scatter
+        Between repetitions, None where the limits do not show it.
+    trials
+        Of the comparison.
+    percent
+        Change to find, or the margin of equivalence.
+    tests
+        Comparisons that share one significance.
+    equivalence
+        Whether the verdict is of equivalence within the margin, or of a difference beyond it.
+    """
+    alpha = SIGNIFICANCE / tests
+    if scatter is None:
+        write_power(results, key, trials, (None, None), seen=(None, None), what=_UNKNOWN)
+    elif equivalence:
+        found = smallest_change_found(scatter, alpha, beyond_percent=percent)
+        needed = repetitions_for_equivalence(scatter, percent, alpha)
+        what = f"to show equal ones equivalent within {percent:g} %"
+        write_power(results, key, trials, (found, needed), seen=_seen(scatter), what=what)
+    else:
+        found = smallest_change_found(scatter, alpha)
+        needed = repetitions_to_find(scatter, percent, alpha)
+        what = f"to find a change of {percent:g} %"
+        write_power(results, key, trials, (found, needed), seen=_seen(scatter), what=what)
+
+
+def _seen(scatter: Scatter) -> tuple[float, int]:
+    return 100 * scatter.deviation, scatter.repetitions
+
+
+def write_power(
+    results: Results,
+    key: str,
+    trials: Iterable[str],
+    power: tuple[float | None, int | None],
+    *,
+    seen: tuple[float | None, int | None],
+    what: str,
+    unit: str = "%",
+) -> None:
+    """Add the values of :func:`add_power`.
+
+    Parameters
+    ----------
+    results, key, trials
+        As there.
+    power
+        The smallest change found, and how many repetitions find what is asked for.
+    seen
+        The scatter, and of how many repetitions.
+    what
+        What is asked for, or why nothing is known.
+    unit
+        Of the changes.
+    """
+    names, how = list(trials), what
+    if power[0] is not None:
+        how = f"smallest change found in {_SHARE} of campaigns, from the scatter of this one"
+        what += f" in {_SHARE} of campaigns"
+        what += "" if power[1] else "; more than any campaign has"
+    for name, value, of, digits, method in (
+        ("detectable.percent", power[0], unit, 1, how),
+        ("scatter.percent", seen[0], unit, 2, "standard deviation between repetitions"),
+        ("observed.count", seen[1], "", 0, "repetitions that show the scatter"),
+        ("repetitions.count", power[1], "", 0, what),
+    ):
+        own = f"{key}.power.{name}"
+        results.value(own, value, names, unit=of, digits=digits, method=method)
+
+
+def with_power(item: Result, values: Mapping[str, Result]) -> str:
+    """Return a result as the page prints it; "cannot tell" with what would have been found."""
+    power = power_beside(item, values)
+    return f"{shown(item)} ({power})" if power else shown(item)
+
+
+def power_beside(item: Result, values: Mapping[str, Result]) -> str:
+    """Return beside "cannot tell" what would have been found, beside other results nothing."""
+    stem, _, last = item.key.rpartition(".")
+    found = values.get(f"{stem}.power.detectable.percent")
+    needed = values.get(f"{stem}.power.repetitions.count")
+    if item.value != CANNOT_TELL or last != "verdict" or not found or not needed:
+        return ""
+    if found.value is None:
+        return f"power {found.method}"
+    count = "" if needed.value is None else f"{shown(needed)} repetitions "
+    return f"{_SHARE} of such campaigns find {shown(found)}; {count}{needed.method}"
