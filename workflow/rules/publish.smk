@@ -62,11 +62,12 @@ rule paper:
         "../../environment.yml"
     params:
         folder=lambda wildcards, output: Path(output[0]).parent,
+        latest=LATEST,
     shell:
         "export TSNREPRO_PAPER=$PWD/{params.folder:q}; log=$PWD/{log:q};"
         " (cd paper/{wildcards.paper:q} && latexmk -norc -r ../latexmkrc > $log 2>&1)"
         " || {{ tail -n 40 $log >&2; exit 1; }};"
-        " mkdir -p {LATEST:q} && ln -sfnr {params.folder:q} {LATEST:q}"
+        " mkdir -p {params.latest:q} && ln -sfnr {params.folder:q} {params.latest:q}"
 
 
 # The paper as one HTML page with the numbering of the PDF, from the .aux that latexmk leaves beside it.
