@@ -41,15 +41,17 @@ def judged_together(values: Mapping[str, Result], primary: Sequence[str]) -> dic
         The method of every other verdict begins with "exploratory".
     """
     found = dict(values)
-    members = [key for key in primary if _number(values, key) is not None]
-    adjusted = holm([_number(values, key) for key in members]) if members else ()
+    alone = {key: _number(values, key) for key in primary}
+    known = {key: number for key, number in alone.items() if number is not None}
+    members = list(known)
+    adjusted = holm(list(known.values())) if known else ()
     method = f"Holm over the paper's {len(members)} primary comparisons at {SIGNIFICANCE:g}"
     for key, p_value in zip(members, adjusted, strict=True):
-        p, alone = (values[key + name] for name in _ALONE)
-        verdict = alone.value if p_value <= SIGNIFICANCE else CANNOT_TELL
+        p, own = (values[key + name] for name in _ALONE)
+        verdict = own.value if p_value <= SIGNIFICANCE else CANNOT_TELL
         for name, value in ((".p", float(p_value)), (_VERDICT, verdict)):
             new = {"key": key + name, "value": value, "method": method}
-            found[key + name] = (p if name == ".p" else alone).model_copy(update=new)
+            found[key + name] = (p if name == ".p" else own).model_copy(update=new)
     for key, item in values.items():
         stem = key.removesuffix(_VERDICT)
         if stem != key and stem + _ALONE[0] in values and stem not in members:
@@ -62,7 +64,8 @@ def _number(values: Mapping[str, Result], key: str) -> float | None:
     there = [values.get(key + name) for name in (*_ALONE, _VERDICT)]
     if any(item is None or item.value is None for item in there):
         return None
-    return float(values[key + _ALONE[0]].value)
+    number = values[key + _ALONE[0]].value
+    return float(number) if isinstance(number, int | float) else None
 
 
 def exploratory_sentences(

@@ -30,11 +30,10 @@ def add_alone(
     results: Results, key: str, p_value: float | None, verdict: str | None, trials: Iterable[str]
 ) -> None:
     """Add the p value and the verdict of a comparison as if it were the only one."""
-    known = p_value is not None and not math.isnan(p_value)
+    p_value = None if p_value is None or math.isnan(p_value) else p_value
     method = f"of this comparison alone, at {SIGNIFICANCE:g}"
-    found = verdict if known and p_value <= SIGNIFICANCE else CANNOT_TELL
+    found = verdict if p_value is not None and p_value <= SIGNIFICANCE else CANNOT_TELL
     word = None if verdict is None else found
-    p_value = p_value if known else None
     results.value(f"{key}.unadjusted.p", p_value, trials, digits=4, method=method)
     results.value(f"{key}.unadjusted.verdict", word, trials, method=method)
 

@@ -136,7 +136,7 @@ def _reach(freedom: int, repetitions: int, significance: float) -> float:
     def too_much(reach: float) -> float:
         return _share_found(reach, freedom, repetitions, significance) - POWER
 
-    return float(optimize.brentq(too_much, 0.0, 1e6, rtol=1e-6))
+    return optimize.root_scalar(too_much, bracket=(0.0, 1e6), rtol=1e-6).root
 
 
 def _share_found(reach: float, freedom: int, repetitions: int, significance: float) -> float:

@@ -86,8 +86,8 @@ class RemoteProcess(Protocol):
         ...
 
 
-class RemoteHost(Protocol):
-    """A host of a testbed."""
+class CommandHost(Protocol):
+    """Where commands run."""
 
     name: str
 
@@ -97,6 +97,10 @@ class RemoteHost(Protocol):
         ``limit_bytes`` bounds its output.
         """
         ...
+
+
+class RemoteHost(CommandHost, Protocol):
+    """A host of a testbed."""
 
     def start(self, argv: list[str], *, deadline_s: float) -> RemoteProcess:
         """Start a command without waiting for it."""
@@ -112,7 +116,7 @@ def command_line(host: str, argv: list[str]) -> str:
     return f"{host}# {shlex.join(argv)}"
 
 
-def run_checked(host: RemoteHost, argv: list[str], limit_bytes: int | None = None) -> str:
+def run_checked(host: CommandHost, argv: list[str], limit_bytes: int | None = None) -> str:
     """Run a command that configures a testbed and return its output.
 
     Raises

@@ -5,9 +5,10 @@ A dry run runs the former and prints the latter.
 
 import shlex
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from tsnrepro.common.errors import CommandError, TestbedError
-from tsnrepro.testbeds.hosts.host import COMMAND_SECONDS, Completed, RemoteHost, command_line
+from tsnrepro.testbeds.hosts.host import COMMAND_SECONDS, CommandHost, Completed, command_line
 
 _SESSION_SECONDS = 60
 # Separates the outputs and exit statuses of the commands of one session.
@@ -19,7 +20,10 @@ CommandSink = Callable[[str, list[str]], None]
 """Takes the host and the arguments of each command that a dry run does not run."""
 
 
-class Shell:
+_Host = TypeVar("_Host", bound=CommandHost)
+
+
+class Shell(Generic[_Host]):
     """Commands on a host.
 
     Parameters
@@ -31,7 +35,7 @@ class Shell:
         its state are run.
     """
 
-    def __init__(self, host: RemoteHost, sink: CommandSink | None = None) -> None:
+    def __init__(self, host: _Host, sink: CommandSink | None = None) -> None:
         self.host, self.name, self._sink = host, host.name, sink
 
     @property
