@@ -286,7 +286,7 @@ def test_a_changed_result_is_detected(archive, analysed, tmp_path, monkeypatch):
     number |= {part: number[part] + 50 for part in ("value", "low", "high")}
     content[place] = json.dumps(values).encode()
     seal = json.loads(content[f"{TOP}/results/model/short/tcp/seal.json"])
-    seal["made"]["values.json"][1] = hashlib.sha256(content[place]).hexdigest()
+    seal["made"]["values.json"] = hashlib.sha256(content[place]).hexdigest()
     content[f"{TOP}/results/model/short/tcp/seal.json"] = json.dumps(seal).encode()
     forged = repacked(tmp_path / "forged.tar.gz", listed_again(content))
     with pytest.raises(RecordError, match=rf"tcp\.goodput\.frer\.mbps was .*\({VALUES}\)"):

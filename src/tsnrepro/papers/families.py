@@ -77,6 +77,8 @@ def exploratory_sentences(
         for number, line in enumerate(lines, start=1):
             named = _RESTS_ON.findall(uncommented(line))
             for key in filter(None, (name for pair in named for name in pair)):
-                if key not in primary and key + _ALONE[0] in values:
+                # Of another column's comparison the one here decides whether it is primary.
+                known = {key, key.partition(".")[2]} & {*primary}
+                if not known and key + _ALONE[0] in values:
                     place = f"{path.relative_to(manuscript)}:{number}"
                     yield f"{place}: {key} is exploratory, and no sentence rests on its verdict"
