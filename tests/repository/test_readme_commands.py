@@ -82,7 +82,7 @@ COVERED = {
     r"tsnrepro again \w+ --because '.+'|tsnrepro more \w+ --blocks \d+": (
         "tests/workflow/test_steering.py::test_the_commands"
     ),
-    r"tsnrepro stop( --campaign \w+ --testbed \w+)?": "tests/workflow/test_stopping.py",
+    r"tsnrepro stop( --campaign \w+ --testbed \w+)?": "tests/workflow/test_stopped_campaigns.py",
     r"tsnrepro plan --detect \d+%( --testbed \w+ --experiment \w+)?": (
         "tests/workflow/test_detect.py::test_the_command_prints_what_is_needed_and_whose_record_it_is"
     ),
