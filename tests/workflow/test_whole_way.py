@@ -53,7 +53,7 @@ def results(repository):
 
 @pytest.fixture
 def paper(repository):
-    return repository / "results/papers" / CAMPAIGN / "frer-udp"
+    return repository / "results/papers" / SELECTION / "frer-udp"
 
 
 def values_of(folder):
@@ -99,7 +99,7 @@ def test_snakemakes_own_report_holds_figures_tables_and_papers(repository, tmp_p
 
 
 def test_papers_are_packed(repository):
-    folder = repository / "results/papers" / CAMPAIGN / "frer-udp/submission"
+    folder = repository / "results/papers" / SELECTION / "frer-udp/submission"
     tarball = folder / "frer-udp-anonymous.tar.gz"
     wanted = ("--", "html", "wordcount", str(tarball.relative_to(repository)))
     done = snakemake(repository, *wanted, campaign=CAMPAIGN)
