@@ -40,7 +40,7 @@ from tsnrepro.results.estimates import (
     unknown,
 )
 from tsnrepro.results.results import Results
-from tsnrepro.results.verdicts import CANNOT_TELL, SIGNIFICANCE, add_alone, add_power
+from tsnrepro.results.verdicts import SIGNIFICANCE, add_power
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.power import Scatter, scatter_of_ratio, smallest_change_found
 from tsnrepro.stats.proportions import upper_bound_when_none_lost
@@ -56,7 +56,6 @@ MARGIN_PERCENT = 2.0
 SAME_LOAD_PERCENT = 2.0
 
 # Parts of the significance at which limits of thresholds, which have no test, are looked at.
-_LEVELS = tuple(1 / count for count in (2, 3, 4, 5, 6, 8, 10, 20))
 SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION, PACED, PATHS = get_args(Objective)
 
 PLACES = {
@@ -402,8 +401,6 @@ def _compared(
     method = f"where the ratio's limits lie; equivalent within {MARGIN_PERCENT:g} %"
     verdict = _verdict(ratio)
     results.value(f"{name}.verdict", verdict, trials["trial"], method=method)
-    alone = _smallest_level(swept, highest, verdict)
-    add_alone(results, name, alone, verdict, trials["trial"])
     scatter = _scatter(ratio, swept)
     add_power(results, name, scatter, trials["trial"], percent=MARGIN_PERCENT)
 
@@ -419,21 +416,6 @@ def _scatter(ratio: Estimate, swept: dict[str, list[Sweep]]) -> Scatter | None:
     highest = max(float(np.max(sweep.rates)) for own in swept.values() for sweep in own)
     found = 1 + smallest_change_found(scatter, SIGNIFICANCE) / 100
     return scatter if threshold(swept["control"]).value * found < highest else None
-
-
-def _smallest_level(
-    swept: dict[str, list[Sweep]], highest: dict[str, float], verdict: str
-) -> float:
-    """Return a p value of the verdict: the smallest of some levels at which its limits stand."""
-    if verdict == CANNOT_TELL:
-        return 1.0
-    held = SIGNIFICANCE
-    for share in _LEVELS:
-        compared = frer_against_control(swept, highest, 1 - SIGNIFICANCE * share)
-        if compared is None or _verdict(compared.ratio) != verdict:
-            break
-        held = SIGNIFICANCE * share
-    return held
 
 
 def _verdict(ratio: Estimate) -> str:
