@@ -27,7 +27,7 @@ from tsnrepro.imports.manifest import is_imported
 from tsnrepro.records.files import write_atomically
 from tsnrepro.records.store import SKIPPED, WITHDRAWN, RawStore, accepted_attempt, is_done
 from tsnrepro.records.store import read_trial as _read_trial
-from tsnrepro.runner.control import live_runs
+from tsnrepro.runner.control import is_named, live_runs
 from tsnrepro.runner.plan import planned_trials
 from tsnrepro.runner.progress import remaining_s
 from tsnrepro.workflow.forecast import spent_s
@@ -95,14 +95,11 @@ def watched_runs(
         Nothing of these names was measured.
     """
     wanted = (testbed, campaign_name, experiment)
-
-    def named(run: Run) -> bool:
-        return all(name in (None, own) for name, own in zip(wanted, run, strict=True))
-
-    live = [(run.testbed, run.campaign, run.experiment) for run in live_runs(raw_root())]
-    if found := [run for run in live if named(run)]:
+    live = [run.names for run in live_runs(raw_root())]
+    if found := [names for names in live if is_named(wanted, names)]:
         return found
-    folders = {run: raw_root().joinpath(*run) for run in started_runs() if named(run)}
+    started = [run for run in started_runs() if is_named(wanted, run)]
+    folders = {run: raw_root().joinpath(*run) for run in started}
     measured = {run: path.stat().st_mtime for run, path in folders.items() if path.is_dir()}
     if not measured:
         raise ConfigurationError(
@@ -124,8 +121,7 @@ def watched(testbed: str, campaign_name: str, experiment: str) -> Watched:
         A record cannot be read.
     """
     run = (testbed, campaign_name, experiment)
-    live = run in [(each.testbed, each.campaign, each.experiment) for each in live_runs(raw_root())]
-    found = Watched(*run, live=live)
+    found = Watched(*run, live=run in [each.names for each in live_runs(raw_root())])
     if is_imported(raw_root(), testbed):
         return found
     store = RawStore(raw_root(), *run)

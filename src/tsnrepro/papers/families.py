@@ -49,9 +49,9 @@ def judged_together(values: Mapping[str, Result], primary: Sequence[str]) -> dic
     for key, p_value in zip(members, adjusted, strict=True):
         p, own = (values[key + name] for name in _ALONE)
         verdict = own.value if p_value <= SIGNIFICANCE else CANNOT_TELL
-        for name, value in ((".p", float(p_value)), (_VERDICT, verdict)):
+        for name, like, value in ((".p", p, float(p_value)), (_VERDICT, own, verdict)):
             new = {"key": key + name, "value": value, "method": method}
-            found[key + name] = (p if name == ".p" else own).model_copy(update=new)
+            found[key + name] = like.model_copy(update=new)
     for key, item in values.items():
         stem = key.removesuffix(_VERDICT)
         if stem != key and stem + _ALONE[0] in values and stem not in members:

@@ -131,7 +131,7 @@ def trials_plot(trials: pd.DataFrame, page: str) -> dict[str, Any] | None:
     """
     import altair  # noqa: PLC0415 - a second
 
-    data = _varying(trials)
+    data = varying(trials)
     columns = [str(name) for name in data.columns]
     numbers = [name for name in columns if pd.api.types.is_numeric_dtype(data[name])]
     numbers = [name for name in numbers if data[name].dtype != bool]
@@ -223,7 +223,7 @@ def _number(cell: Any) -> Any:
     return int(value) if value.is_integer() else float(f"{value:.6g}")
 
 
-def _varying(trials: pd.DataFrame) -> pd.DataFrame:
+def varying(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the columns of scalars that are not the same in all trials."""
     kept = {}
     for name in trials.columns:

@@ -10,6 +10,7 @@ from typing import Any
 from tsnrepro.common.errors import PublishError
 from tsnrepro.experiments.latency.analysis import HALF_RTT, LATENCIES
 from tsnrepro.published import documents as published
+from tsnrepro.published.tables import Cell
 from tsnrepro.records.values import Result
 from tsnrepro.results import numbers
 from tsnrepro.results.figures import PLACE_LABELS
@@ -108,6 +109,11 @@ def document_title() -> str:
     return f"{document.title}, {document.date}"
 
 
+def printed_cell(found: Cell) -> str:
+    """Return a cell of a document's table as its document prints it, without the unit."""
+    return numbers.printed(found.printed, found.qualifier, TEXT)
+
+
 def compared(
     values: Mapping[str, Result], addresses: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
@@ -128,10 +134,7 @@ def compared(
     tables = published.catalog()
 
     def printed(key: str) -> str:
-        if not key:
-            return ""
-        found = tables.cell(f"{_DOCUMENT}/{key}")
-        return numbers.printed(found.printed, found.qualifier, TEXT)
+        return printed_cell(tables.cell(f"{_DOCUMENT}/{key}")) if key else ""
 
     def cell(item: Result, text: str) -> dict[str, str]:
         return {"text": text, "address": addresses[item.key]}

@@ -9,11 +9,12 @@ from typing import Any
 
 from tsnrepro.common.errors import PublishError
 from tsnrepro.published import documents as published
+from tsnrepro.published.tables import Cell
 from tsnrepro.records.values import Result
-from tsnrepro.results import numbers
-from tsnrepro.results.numbers import TEXT, TEXT_UNITS
+from tsnrepro.report.overview import printed_cell
+from tsnrepro.results.numbers import TEXT_UNITS
 from tsnrepro.results.runs import shown
-from tsnrepro.results.verdicts import power_beside
+from tsnrepro.results.verdicts import CANNOT_TELL, power_beside
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,17 @@ class Question:
         return self.rests_on.partition(".")[0]
 
 
+_NOT_APART = "The trials do not tell the two apart."
 _HIGHER = {
     "frer higher": "Yes, on this testbed: its threshold is higher.",
     "control higher": "No, on this testbed its threshold is lower.",
     "equivalent": "No: the two thresholds are equivalent within the margin.",
-    "cannot tell": "The trials do not tell the two apart.",
+    CANNOT_TELL: _NOT_APART,
 }
 _CHANGED = {
     "equivalent": "No: equivalent within the margin.",
     "different": "Yes, by more than the margin.",
-    "cannot tell": "Neither equivalence nor a larger difference is shown.",
+    CANNOT_TELL: "Neither equivalence nor a larger difference is shown.",
 }
 
 
@@ -67,8 +69,7 @@ def _against(first: str, second: str) -> dict[str, str]:
     return {
         "higher": f"Yes: {first} takes longer than {second}.",
         "lower": f"No: {first} takes less time than {second}.",
-        "equivalent": "No: equivalent within the margin.",
-        "cannot tell": "The trials do not tell the two apart.",
+        CANNOT_TELL: _NOT_APART,
     }
 
 
@@ -198,6 +199,7 @@ def answered(
     PublishError
         A verdict has no answer.
     """
+    tables = published.catalog()
     for question in QUESTIONS:
         item = values.get(question.rests_on)
         if item is None or item.value is None:
@@ -214,8 +216,8 @@ def answered(
                 for name, found in measured.items()
             ],
             "published": [
-                {"name": name, "text": _published(cell)}
-                for name, cell in question.published.items()
+                {"name": name, "text": _with_unit(tables.cell(path))}
+                for name, path in question.published.items()
             ],
             "figure": figures.get(f"{question.experiment}/{question.figure}"),
         }
@@ -231,7 +233,5 @@ def _answer(question: Question, item: Result, measured: Mapping[str, Result]) ->
     return question.answers[word]
 
 
-def _published(cell: str) -> str:
-    found = published.catalog().cell(cell)
-    text = numbers.printed(found.printed, found.qualifier, TEXT)
-    return f"{text} {TEXT_UNITS.get(found.unit, found.unit)}".strip()
+def _with_unit(cell: Cell) -> str:
+    return f"{printed_cell(cell)} {TEXT_UNITS.get(cell.unit, cell.unit)}".strip()

@@ -11,10 +11,9 @@ _TEXTS = (".json", ".txt", ".log", ".csv")
 _MOST_CHARACTERS = 6000
 _HEADS = ("started", "status", "seconds", "attempt", "testbed", "campaign", "environment")
 _ACCOUNTING = "accounting"
-# What becomes of the datagrams, in the order of their way.
-_WAY = {
-    "sent": "sent by the talker",
-    "copies": "copies made by FRER",
+# What becomes of the datagrams, in the order of their way: what is there, and where it ends.
+_MADE = {"sent": "sent by the talker", "copies": "copies made by FRER"}
+_ENDED = {
     "eliminated": "duplicates eliminated",
     "received": "received by the program",
     "unaccounted": "unaccounted for",
@@ -43,8 +42,9 @@ def trial_page(folder: Path, page: Path) -> dict[str, Any]:
     return {
         "label": document.get("label", folder.name),
         "heads": {name: document[name] for name in _HEADS if document.get(name) is not None},
-        "factors": dict(_leaves({"repetition": document.get("repetition")}))
-        | dict(_leaves(document.get("factors", {}))),
+        "factors": dict(
+            _leaves({"repetition": document.get("repetition"), **document.get("factors", {})})
+        ),
         "way": list(_way(counted)) if isinstance(counted, dict) else [],
         "values": {
             name: dict(_leaves(part if isinstance(part, dict) else {name: part}))
@@ -75,14 +75,13 @@ def _way(counted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
     Of the places that can drop, those that did are named one by one.
     """
-    drops = {name: count for name, count in counted.get("drops", {}).items() if count}
-    found = {_WAY[name]: counted[name] for name in _WAY if counted.get(name) is not None}
-    lost = {f"dropped: {name}": count for name, count in drops.items()} or {"dropped": 0}
-    order = [*_WAY.values()]
-    before = {name: found[name] for name in order[:2] if name in found}
-    after = {name: found[name] for name in order[2:] if name in found}
-    whole = sum(before.values()) or 1
-    for name, count in (before | lost | after).items():
+    made, ended = (
+        {label: counted[name] for name, label in names.items() if counted.get(name) is not None}
+        for names in (_MADE, _ENDED)
+    )
+    drops = {f"dropped: {name}": count for name, count in counted.get("drops", {}).items() if count}
+    whole = sum(made.values()) or 1
+    for name, count in (made | (drops or {"dropped": 0}) | ended).items():
         yield {"name": name, "count": count, "share": round(100 * min(1, count / whole), 2)}
 
 

@@ -12,10 +12,9 @@ import pandas as pd
 
 from tsnrepro.records.store import DOCUMENT, RUN_FILE, open_run
 from tsnrepro.records.values import TABLES_FOLDER, Result
-from tsnrepro.report.figures import COLOUR_COLUMNS, X_COLUMNS
+from tsnrepro.report.figures import COLOUR_COLUMNS, X_COLUMNS, varying
 from tsnrepro.results.runs import AnalysedRun
 
-_HIDDEN = ("trial", "sha256", "order", "started")
 _MOST_COLUMNS = 9
 _OUTCOMES = (
     *("offered_mbps", "delivered_mbps", "sent", "lost", "loss_percent", "goodput_mbps"),
@@ -36,24 +35,14 @@ def list_columns(table: pd.DataFrame | None) -> list[str]:
     """Return the columns of the list of trials: those that vary, what was asked first."""
     if table is None:
         return []
-    varying = [
-        str(name)
-        for name in table.columns
-        if name not in _HIDDEN and not _is_nested(table[name]) and table[name].nunique() > 1
-    ]
-    outcomes = [name for name in _OUTCOMES if name in varying]
+    there = [str(name) for name in varying(table).columns]
+    outcomes = [name for name in _OUTCOMES if name in there]
     asked = [*COLOUR_COLUMNS, *X_COLUMNS]
     others = sorted(
-        (name for name in varying if name not in outcomes),
+        (name for name in there if name not in outcomes),
         key=lambda name: asked.index(name) if name in asked else len(asked),
     )
     return [*others[: _MOST_COLUMNS - len(outcomes)], *outcomes]
-
-
-def _is_nested(column: pd.Series) -> bool:
-    return bool(
-        column.map(lambda cell: hasattr(cell, "__len__") and not isinstance(cell, str)).any()
-    )
 
 
 def trial_rows(

@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,6 +138,11 @@ class LiveRun:
     pid: int
     control: Path
 
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Testbed, campaign and experiment."""
+        return self.testbed, self.campaign, self.experiment
+
     def skip(self, what: str, because: str) -> None:
         """Ask it to record as skipped what it measures now: the trial or the whole experiment.
 
@@ -149,6 +154,11 @@ class LiveRun:
         request(self.control, SKIP, what=what, because=because)
         with suppress(ProcessLookupError):
             os.kill(self.pid, _WAKE)
+
+
+def is_named(wanted: Iterable[str | None], names: Iterable[str]) -> bool:
+    """Tell whether a run has these names; None stands for any."""
+    return all(name in (None, own) for name, own in zip(wanted, names, strict=True))
 
 
 def live_runs(raw_root: Path) -> list[LiveRun]:

@@ -7,7 +7,9 @@ from pathlib import Path
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.config.registry import MODEL, experiments
+from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.records.values import VALUES_FILE, load_file
+from tsnrepro.results.verdicts import SIGNIFICANCE
 from tsnrepro.stats.power import Scatter, repetitions_to_find
 
 _SCATTER = ".power.scatter.percent"
@@ -66,10 +68,8 @@ def expected(
     RecordError
         No record shows the scatter.
     """
-    if experiment is not None and experiment not in experiments():
-        raise ConfigurationError(
-            f"unknown experiment '{experiment}'", "", f"There are: {', '.join(experiments())}"
-        )
+    if experiment is not None:
+        experiment_of(experiment)
     folder = root() / "results" if results is None else results
     found = False
     for name in experiments() if experiment is None else (experiment,):
@@ -103,4 +103,4 @@ def _needed(path: Path, percent: float) -> Iterator[Needed]:
             continue
         deviation, runs = float(item.value), int(float(observed.value or 0))
         scatter = Scatter(deviation / 100, runs, runs - 1)
-        yield Needed(stem, deviation, runs, repetitions_to_find(scatter, percent, 0.05))
+        yield Needed(stem, deviation, runs, repetitions_to_find(scatter, percent, SIGNIFICANCE))

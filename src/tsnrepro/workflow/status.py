@@ -117,7 +117,7 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
         other=len([name for name in there - counted.names if not name.startswith("warm-up-")])
         if planned
         else 0,
-        left_s=expected_s(testbed, experiment, counted.left_s) if counted.left_s else 0.0,
+        left_s=expected_s(testbed, experiment, counted.left_s),
         analysis=f"stale: {gone}" if gone else _analysis(store, planned),
     )
 
@@ -151,9 +151,10 @@ def _count(planned: list[Planned], store: RawStore, attempts: int) -> _Tally:
     return counted
 
 
-def _names(planned: list[Planned], store: RawStore) -> set[str]:
-    last = [folder for item in planned for folder in store.attempts(item.trial)[-1:]]
-    return {folder.name for folder in last if read_trial(folder)["status"] != SKIPPED}
+def _counting(planned: list[Planned], store: RawStore) -> dict[str, Planned]:
+    """Return the trials that count by the folder of their last attempt."""
+    last = {folder: item for item in planned for folder in store.attempts(item.trial)[-1:]}
+    return {f.name: item for f, item in last.items() if read_trial(f)["status"] != SKIPPED}
 
 
 def _analysis(store: RawStore, planned: list[Planned]) -> str:
@@ -163,8 +164,9 @@ def _analysis(store: RawStore, planned: list[Planned]) -> str:
         return "none"
     run = folder / RUN_FILE
     listed = {entry["trial"] for entry in open_run(run)[1]["trials"]}
-    needed = _names([item for item in planned if not item.stopping_rule], store)
-    if planned and not needed <= listed <= _names(planned, store):
+    counting = _counting(planned, store)
+    needed = {name for name, item in counting.items() if not item.stopping_rule}
+    if planned and not needed <= listed <= {*counting}:
         return "stale: the campaign has other trials than were analysed"
     sealed = read_seal(folder)
     if sealed is None:

@@ -18,7 +18,7 @@ from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.imports.manifest import is_imported
 from tsnrepro.records.files import write_atomically
 from tsnrepro.records.store import RUN_FILE, WITHDRAWN, RawStore, Trial, is_done
-from tsnrepro.runner.control import STOP, WORKFLOW_CONTROL, holder_of, live_runs, request
+from tsnrepro.runner.control import STOP, WORKFLOW_CONTROL, holder_of, is_named, live_runs, request
 from tsnrepro.runner.plan import planned_trials
 
 _EXTRA_BLOCKS = re.compile(r"^extra_blocks:[^\n]*\n?", re.M)
@@ -96,14 +96,7 @@ def skip(what: str, because: str, names: tuple[str | None, str | None, str | Non
         It was started by another user.
     """
     _check_reason(because)
-    runs = [
-        run
-        for run in live_runs(raw_root())
-        if all(
-            name in (None, own)
-            for name, own in zip(names, (run.testbed, run.campaign, run.experiment), strict=True)
-        )
-    ]
+    runs = [run for run in live_runs(raw_root()) if is_named(names, run.names)]
     where = "/".join(name or "*" for name in names)
     if not runs:
         raise ConfigurationError("nothing is being measured", where)

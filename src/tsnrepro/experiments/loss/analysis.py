@@ -55,7 +55,6 @@ MARGIN_PERCENT = 2.0
 # Loads further apart are not the same load.
 SAME_LOAD_PERCENT = 2.0
 
-# Parts of the significance at which limits of thresholds, which have no test, are looked at.
 SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION, PACED, PATHS = get_args(Objective)
 
 PLACES = {

@@ -15,7 +15,6 @@ from tsnrepro.common.ethernet import payload_limit_mbps
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.records.accounting import SOCKET_CLOSED
 from tsnrepro.records.tables import drop_column, repetitions
-from tsnrepro.stats.estimate import DEFAULT_LEVEL
 from tsnrepro.stats.thresholds import Sweep, ThresholdComparison, compare_thresholds
 
 if TYPE_CHECKING:
@@ -102,10 +101,11 @@ def ceilings(limits: dict[str, float | None]) -> dict[str, float]:
 
 
 def frer_against_control(
-    swept: dict[str, list[Sweep]], highest: dict[str, float], level: float = DEFAULT_LEVEL
+    swept: dict[str, list[Sweep]], highest: dict[str, float]
 ) -> ThresholdComparison | None:
     """Return the comparison of both thresholds, None where a configuration was not measured."""
     if not all(swept.values()):
         return None
-    ceilings = highest["frer"], highest["control"]
-    return compare_thresholds(swept["frer"], swept["control"], level, ceilings=ceilings)
+    return compare_thresholds(
+        swept["frer"], swept["control"], ceilings=(highest["frer"], highest["control"])
+    )
