@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from tsnrepro.common.errors import TestbedError
@@ -39,10 +40,11 @@ def sockperf_wait() -> Path:
     return program("sockperf_wait.so")
 
 
+@cache
 def source_digest(folder: str = "") -> str:
     """Return the SHA-256 (first 16 hex digits) over the sources, of all programs or of a folder.
 
-    File names are included.
+    File names are included. The sources are read once in a process: a trial asks ten times.
     """
     digest = hashlib.sha256()
     found = (SOURCES / folder).rglob("*")
