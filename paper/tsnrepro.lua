@@ -26,6 +26,20 @@ local function grouped(text)
   return groups:gsub(",", "\\,") .. rest
 end
 
+local function supplemented()
+  return tex.jobname:match("^(.*)%-supplement$")
+end
+
+-- Whether this job is the supplement, as a switch.
+function tsnrepro.part()
+  tex.sprint("\\csname tsn@supplement" .. (supplemented() and "true" or "false") .. "\\endcsname")
+end
+
+-- The name of the other job: the supplement of a paper, or the paper.
+function tsnrepro.other()
+  tex.sprint(supplemented() or tex.jobname .. "-supplement")
+end
+
 function tsnrepro.calc(digits, what)
   local result = evaluate(what)
   if result == nil then return end
