@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -59,7 +60,7 @@ def page_of(monkeypatch, item, texts):
     one = {document.name: document.model_copy(update={"numbered": [item]})}
     monkeypatch.setattr(published, "documents", lambda: one)
     monkeypatch.setattr(pdf_text, "pages", lambda pdf: texts)
-    return pdf_text.numbered_items("a.pdf", document.name)[item]
+    return pdf_text.numbered_items(Path("a.pdf"), document.name)[item]
 
 
 def test_an_unknown_document_is_an_error(tmp_path):

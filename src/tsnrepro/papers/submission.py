@@ -31,7 +31,11 @@ _PROJECT = "tsnrepro"
 _STYLE = ("tsnrepro.sty", "tsnrepro.lua")
 _INPUTS = ("values.tex", "published.tex", "provenance.tex", "verdicts.tex")
 _FOLDERS = ("figures", "tables")
-_ANONYMOUS = "% For blind review.\n\\newcommand\\paperauthors{Anonymous}\n"
+_ANONYMOUS = r"""% For blind review.
+\newcommand\paperauthors{Anonymous}
+\newcommand\deposit{--}
+\newcommand\reportaddress{}
+"""
 # What stands in an anonymous text for a commit and for the name of this project.
 _WITHHELD, _UNNAMED = b"withheld", "record"
 _INPUT = re.compile(r"\\input\{([^{}]+)\}")
