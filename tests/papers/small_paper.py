@@ -76,6 +76,7 @@ def small_paper(folder, number="941.4", main=MAIN):
     (results / "provenance.tex").write_text(line + r"\end{measuredvalues}", encoding="utf-8")
     provenance = {"commit": COMMIT, "measured": [], "published": [], "files": []}
     (results / "provenance.json").write_text(json.dumps(provenance), encoding="utf-8")
+    (results / "small-supplement.aux").write_text("\\relax\n", encoding="utf-8")
     (results / "small.bbl").write_text(BIBLIOGRAPHY, encoding="utf-8")
     return manuscript, results
 

@@ -224,7 +224,7 @@ def test_a_paper_has_the_content_of_its_pdf(tmp_path, paper):
     shown = links(page)
     assert {place for place, _ in shown} <= there
     # Hyphens at line ends and capitals of heads are the PDF's alone.
-    printed = re.sub(r"\s|-", "", "".join(pages(paper.pdf(results)))).lower()
+    printed = re.sub(r"\s|-", "", paper.text(results)).lower()
     body = page.partition('<div class="provenance"')[0]
     values = {text for place, text in shown if place.startswith("tsn:")}
     assert len(values) > 60
