@@ -34,7 +34,9 @@ _CITED = re.compile(r"\\citation\{(.*?)\}")
 _TO_REPEAT = re.compile(r"LaTeX Warning: .*(?:undefined|multiply)|widths have changed")
 
 # No text: keys, file names, lengths, column counts.
-_KEYED = "|".join((*MEASURED_COMMANDS, *PUBLISHED_COMMANDS, "input", "label", "ref", "cite", "nocite"))
+_KEYED = "|".join(
+    (*MEASURED_COMMANDS, *PUBLISHED_COMMANDS, "input", "label", "ref", "cite", "nocite")
+)
 _NO_TEXT = re.compile(
     r"\\ifval\{[^{}]*\}\{0\}|\\asserted\{[^{}]*\}"
     rf"|\\(?:{_KEYED}|(?:record)?verdict(?:word)?|measuredfigure|tablerows|bibliography)"

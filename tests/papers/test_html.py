@@ -20,7 +20,6 @@ from test_tas_evaluation_manuscript import TestPages as KoreanPages
 from tsnrepro.common.errors import PublishError
 from tsnrepro.papers.html import write_html
 from tsnrepro.papers.pandoc_source import Numbering, pandoc_source
-from tsnrepro.papers.pdf_text import pages
 
 pytestmark = [
     *latex,

@@ -118,7 +118,9 @@ def test_an_invalid_command_is_an_error(tmp_path, body, says):
 
 
 def test_an_unknown_key_names_those_near_it(tmp_path):
-    (tmp_path / "values.tex").write_text(VALUES.replace(r"}\tsnset", "}\n\\tsnset"), encoding="utf-8")
+    (tmp_path / "values.tex").write_text(
+        VALUES.replace(r"}\tsnset", "}\n\\tsnset"), encoding="utf-8"
+    )
     done = compiled(tmp_path, r"\val{a.wrod}")
     assert done.returncode != 0
     assert "There is no value `a.wrod'. Near: a.word, a.low, a.no" in done.stdout

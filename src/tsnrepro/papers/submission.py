@@ -39,8 +39,8 @@ _ANONYMOUS = r"""% For blind review.
 # What stands in an anonymous text for a commit and for the name of this project.
 _WITHHELD, _UNNAMED = b"withheld", "record"
 _INPUT = re.compile(r"\\input\{([^{}]+)\}")
-# By what follows the name of the paper in that of the job, the runs after which labels and page breaks
-# are stable: the supplement begins with its labels.
+# By what follows the name of the paper in that of the job, the runs after which labels and page
+# breaks are stable: the supplement begins with its labels.
 _RUNS = {"": 3, SUPPLEMENT: 2}
 # Where a preprint server keeps what it does not compile.
 _ANCILLARY = "anc/"
@@ -57,8 +57,8 @@ def write_submission(manuscript: Path, results: Path, target: str, output: Path)
         Folder of the built paper, with values, figures and bibliography.
     target
         ``arxiv``: with the file that names the compiler and the main source. ``anonymous``: without
-        authors, commits and the name of this project. ``journal``: one text with the values written in, in the layout of IEEEtran or, for
-        a paper in Korean, of ``korean-journal.cls``.
+        authors, commits and the name of this project. ``journal``: one text with the values written
+        in, in the layout of IEEEtran or, for a paper in Korean, of ``korean-journal.cls``.
     output
         The tarball, ``.tar.gz``. Equal sources and results give equal bytes.
 
@@ -159,7 +159,10 @@ def _anonymous(files: Mapping[str, bytes], results: Path) -> dict[str, bytes]:
 
 def _commits(record: Mapping) -> Iterator[str]:
     """Yield the commits of a record, in full and abbreviated as printed."""
-    for commit in (record["commit"], *(one for item in record["measured"] for one in item["commits"])):
+    for commit in (
+        record["commit"],
+        *(one for item in record["measured"] for one in item["commits"]),
+    ):
         yield from (commit, short_commit(commit))
 
 
