@@ -49,7 +49,7 @@ _PARTICLE = re.compile(rf"\\([{PARTICLES}])")
 _SILENT = re.compile(r"\\hyperlink\{[^{}]*\}|\\[A-Za-z]+\*?|[{}$~,\s]")
 # Characters before a particle in which its word is found.
 _CONTEXT = 200
-_COUNTED = ("figure", "table", "equation")
+_COUNTED: tuple[str, ...] = ("figure", "table", "equation")
 # The parts of a manuscript, of which a page has both.
 _PARTS = re.compile(r"\\(?:begin\{paper\}|end\{(?:paper|supplement)\})")
 _SUPPLEMENT = "\\begin{supplement}"
@@ -117,7 +117,7 @@ class _Conversion:
         self._terms = _TERMS[korean]
         self._entries = dict(_ITEM.findall(bibliography))
         self._sections = iter(numbering.sections)
-        self._counts = dict.fromkeys(_COUNTED, 0)
+        self._counts: dict[str, int] = dict.fromkeys(_COUNTED, 0)
         self._prefix = ""
         self._pictures: list[str] = []
 
