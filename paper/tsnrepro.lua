@@ -26,6 +26,20 @@ local function grouped(text)
   return groups:gsub(",", "\\,") .. rest
 end
 
+local function supplemented()
+  return tex.jobname:match("^(.*)%-supplement$")
+end
+
+-- Whether this job is the supplement, as a switch.
+function tsnrepro.part()
+  tex.sprint("\\csname tsn@supplement" .. (supplemented() and "true" or "false") .. "\\endcsname")
+end
+
+-- The name of the other job: the supplement of a paper, or the paper.
+function tsnrepro.other()
+  tex.sprint(supplemented() or tex.jobname .. "-supplement")
+end
+
 function tsnrepro.calc(digits, what)
   local result = evaluate(what)
   if result == nil then return end
@@ -48,6 +62,38 @@ function tsnrepro.cells(command, keys)
     table.insert(cells, "\\" .. command .. "{" .. before .. word .. after .. "}")
   end
   tex.sprint(table.concat(cells, "&"))
+end
+
+-- The number of edits that make one text of another.
+local function distance(first, second)
+  local row = {}
+  for j = 0, #second do row[j] = j end
+  for i = 1, #first do
+    local diagonal = row[0]
+    row[0] = i
+    for j = 1, #second do
+      local same = first:byte(i) == second:byte(j) and 0 or 1
+      diagonal, row[j] = row[j], math.min(row[j] + 1, row[j - 1] + 1, diagonal + same)
+    end
+  end
+  return row[#second]
+end
+
+-- The three keys of values and cells that are most like one that is unknown.
+function tsnrepro.near(key)
+  local edits, keys = {}, {}
+  for _, file in ipairs({"values.tex", "published.tex"}) do
+    local path = kpse.find_file(file, "tex")
+    for line in path and io.lines(path) or function() end do
+      local known = line:match("^\\tsnset{([^{}]*)}{print}")
+      if known and not edits[known] then
+        edits[known] = distance(key, known)
+        table.insert(keys, known)
+      end
+    end
+  end
+  table.sort(keys, function(a, b) return edits[a] < edits[b] or edits[a] == edits[b] and a < b end)
+  tex.sprint(-2, table.concat(keys, ", ", 1, math.min(3, #keys)))
 end
 
 function tsnrepro.pad(wanted, has)

@@ -11,22 +11,32 @@ from typing import ClassVar
 import pytest
 
 from tsnrepro.config.papers import sources_of
-from tsnrepro.papers.manuscript import MEASURED_COMMANDS, PUBLISHED_COMMANDS, without_comments
-from tsnrepro.papers.pdf_text import numbered_items
+from tsnrepro.papers.manuscript import (
+    MEASURED_COMMANDS,
+    PUBLISHED_COMMANDS,
+    SUPPLEMENT,
+    without_comments,
+)
+from tsnrepro.papers.pdf_text import numbered_items, pages
 from tsnrepro.papers.texlua import TexLua
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD_SECONDS = 180
 CONSTANTS_FILE = "constants.tex"
 
-# By manuscript, the references of its last paper.
+# By manuscript, the references of its last paper, by the end of the file.
 _REFERENCES = {}
+_ENDS = (".aux", ".bbl", f"{SUPPLEMENT}.aux")
+# What follows the name of the paper in those of its jobs.
+_JOBS = ("", SUPPLEMENT)
 _NUMBERED = re.compile(r"\\newlabel\{(.*?)\}\{\{(.*?)\}\{\d+\}")
 _CITED = re.compile(r"\\citation\{(.*?)\}")
 _TO_REPEAT = re.compile(r"LaTeX Warning: .*(?:undefined|multiply)|widths have changed")
 
 # No text: keys, file names, lengths, column counts.
-_KEYED = "|".join((*MEASURED_COMMANDS, *PUBLISHED_COMMANDS, "input", "label", "ref", "cite"))
+_KEYED = "|".join(
+    (*MEASURED_COMMANDS, *PUBLISHED_COMMANDS, "input", "label", "ref", "cite", "nocite")
+)
 _NO_TEXT = re.compile(
     r"\\ifval\{[^{}]*\}\{0\}|\\asserted\{[^{}]*\}"
     rf"|\\(?:{_KEYED}|(?:record)?verdict(?:word)?|measuredfigure|tablerows|bibliography)"
@@ -184,13 +194,15 @@ class Manuscript:
         """
         if self.name not in _REFERENCES:
             return self.built(results)
-        for suffix, text in _REFERENCES[self.name].items():
-            self.pdf(results).with_suffix(suffix).write_text(text, encoding="utf-8")
-        known = _printed(_REFERENCES[self.name][".aux"])
+        for end, text in _REFERENCES[self.name].items():
+            self._path(results, end).write_text(text, encoding="utf-8")
+        known = self._references(results)
         for _ in range(2):
-            self._pass(results)
-            found = _printed(self._file(results, ".aux"))
-            if found == known and not _TO_REPEAT.search(self._file(results, ".log")):
+            for job in _JOBS:
+                self._pass(results, job)
+            found = self._references(results)
+            logs = "".join(self._file(results, f"{job}.log") for job in _JOBS)
+            if found == known and not _TO_REPEAT.search(logs):
                 self._remember(results)
                 return results
             if found[1] != known[1]:
@@ -198,10 +210,13 @@ class Manuscript:
             known = found
         return self.built(results)
 
-    def _pass(self, results):
+    def _references(self, results):
+        return _printed("".join(self._file(results, f"{job}.aux") for job in _JOBS))
+
+    def _pass(self, results, job):
         paper = results / "paper"
         done = subprocess.run(
-            ["lualatex", "-halt-on-error", "-interaction=nonstopmode", f"-jobname={self.name}",
+            ["lualatex", "-halt-on-error", "-interaction=nonstopmode", f"-jobname={self.name}{job}",
              f"-output-directory={paper}", "main.tex"],
             cwd=self.folder,
             env=os.environ | {"TEXINPUTS": f".:..:{paper}:", "max_print_line": "10000"},
@@ -214,20 +229,31 @@ class Manuscript:
         assert done.returncode == 0, done.stdout[-3000:]
 
     def _remember(self, results):
-        _REFERENCES[self.name] = {end: self._file(results, end) for end in (".aux", ".bbl")}
+        _REFERENCES[self.name] = {end: self._file(results, end) for end in _ENDS}
 
-    def _file(self, results, suffix):
+    def _path(self, results, end):
+        return results / "paper" / f"{self.name}{end}"
+
+    def _file(self, results, end):
         """Return what LaTeX wrote."""
-        return self.pdf(results).with_suffix(suffix).read_text(encoding="utf-8", errors="replace")
+        return self._path(results, end).read_text(encoding="utf-8", errors="replace")
 
     def pdf(self, results):
-        return results / "paper" / f"{self.name}.pdf"
+        return self._path(results, ".pdf")
 
     def text(self, results):
-        done = subprocess.run(
-            ["pdftotext", str(self.pdf(results)), "-"], capture_output=True, text=True, check=True
-        )
-        return " ".join(done.stdout.replace("-\n", "").split())
+        """Return the text of the paper and its supplement."""
+        found = [" ".join(pages(self._path(results, f"{job}.pdf"))) for job in _JOBS]
+        return " ".join("\n".join(found).replace("-\n", "").split())
+
+    def fonts(self, results):
+        """Return the names of the fonts in the paper and its supplement, without subset tags."""
+        found = set()
+        for job in _JOBS:
+            pdf = str(self._path(results, f"{job}.pdf"))
+            done = subprocess.run(["pdffonts", pdf], capture_output=True, text=True, check=True)
+            found |= {line.split()[0].split("+")[-1] for line in done.stdout.splitlines()[2:]}
+        return found
 
     def abstracts(self, results):
         """Return the abstracts in one or two languages, without spaces."""
@@ -249,7 +275,7 @@ class Manuscript:
         return re.sub(r"\s", "", self.text(results))
 
     def assert_nothing_is_missing_or_off_the_page(self, results, points):
-        log = self._file(results, ".log")
+        log = "".join(self._file(results, f"{job}.log") for job in _JOBS)
         assert not re.search(r"Missing character|has been referenced but does not exist", log)
         assert not re.search(r"LaTeX Warning: (?:Reference|Citation).*undefined", log)
         wide = [float(found) for found in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)]
@@ -327,6 +353,11 @@ class PageChecks:
     def test_nothing_is_missing_or_runs_off_the_page(self, built):
         self.paper.assert_nothing_is_missing_or_off_the_page(built, self.points)
         assert "??" not in self.paper.text(built)
+
+    def test_the_text_is_set_in_times(self, built):
+        fonts = self.paper.fonts(built)
+        assert "TeXGyreTermes-Regular" in fonts
+        assert not [name for name in fonts if re.match(r"CM[A-Z]|LM(?:Roman|Mono|Sans)", name)]
 
     def test_no_punctuation_is_doubled_after_a_conditional(self, built):
         # Two commas become a low quotation mark.

@@ -1,9 +1,12 @@
-"""A small manuscript of one value, one figure and one reference."""
+"""A small manuscript of one value, one figure and one reference, with a supplement."""
 
+import json
+import re
 import shutil
 import subprocess
+import zlib
 
-from tsnrepro.common.repository import root
+from tsnrepro.common.repository import root, short_commit
 
 MAIN = r"""
 \documentclass[journal]{IEEEtran}
@@ -11,14 +14,18 @@ MAIN = r"""
 \usepackage[hangul]{tsnrepro}
 \input{values.tex}
 \begin{document}
-\title{A Title}\author{\paperauthors}\maketitle
+\title{A Title}\author{\paperauthors}
+\begin{paper}
+\maketitle
 The rate was \unitval{a.rate.mbps}, as others saw~\cite{one}. 두 단어.
 \measuredfigure[width=2cm]{loss/a-figure}
 \bibliographystyle{IEEEtran}
 \bibliography{references}
-\clearpage\onecolumn\appendices
+\end{paper}
+\begin{supplement}
 \section{More}
 \input{provenance.tex}
+\end{supplement}
 \end{document}
 """
 FIELDS = {
@@ -39,6 +46,7 @@ KOREAN = MAIN.replace("[hangul]", "[korean]").replace(
     r"\begin{abstract}요약이다.\end{abstract}\begin{IEEEkeywords}낱말\end{IEEEkeywords}"
     r"\begin{englishabstract}In English.\end{englishabstract}\section{서론}",
 )
+COMMIT = "4f0c9a7be1d2" * 3 + "abcd"
 BIBLIOGRAPHY = r"""
 \begin{thebibliography}{1}
 \bibitem{one} A.~Author, ``A paper.''
@@ -62,8 +70,13 @@ def small_paper(folder, number="941.4", main=MAIN):
     )
     (results / "values.tex").write_text(fields, encoding="utf-8")
     (results / "published.tex").write_text("", encoding="utf-8")
-    line = r"\begin{measuredvalues}\measuredvalue{a.rate.mbps}{a.rate.mbps}{941.4}{mean}"
+    line = r"\begin{measuredvalues}"
+    line += rf"\trialgroup{{loss}}{{1}}{{one}}{{ab12}}{{{short_commit(COMMIT)}}}"
+    line += r"\measuredvalue{a.rate.mbps}{a.rate.mbps}{941.4}{mean}"
     (results / "provenance.tex").write_text(line + r"\end{measuredvalues}", encoding="utf-8")
+    provenance = {"commit": COMMIT, "measured": [], "published": [], "files": []}
+    (results / "provenance.json").write_text(json.dumps(provenance), encoding="utf-8")
+    (results / "small-supplement.aux").write_text("\\relax\n", encoding="utf-8")
     (results / "small.bbl").write_text(BIBLIOGRAPHY, encoding="utf-8")
     return manuscript, results
 
@@ -71,3 +84,15 @@ def small_paper(folder, number="941.4", main=MAIN):
 def text_of(pdf):
     done = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, text=True, check=True)
     return done.stdout
+
+
+def uncompressed(pdf):
+    """Return the bytes of a PDF with its streams uncompressed."""
+    return re.sub(rb"stream\r?\n(.*?)endstream", _inflated, pdf, flags=re.S)
+
+
+def _inflated(stream):
+    try:
+        return zlib.decompress(stream[1])
+    except zlib.error:  # an image or a font
+        return stream[0]

@@ -20,7 +20,6 @@ from test_tas_evaluation_manuscript import TestPages as KoreanPages
 from tsnrepro.common.errors import PublishError
 from tsnrepro.papers.html import write_html
 from tsnrepro.papers.pandoc_source import Numbering, pandoc_source
-from tsnrepro.papers.pdf_text import pages
 
 pytestmark = [
     *latex,
@@ -224,7 +223,7 @@ def test_a_paper_has_the_content_of_its_pdf(tmp_path, paper):
     shown = links(page)
     assert {place for place, _ in shown} <= there
     # Hyphens at line ends and capitals of heads are the PDF's alone.
-    printed = re.sub(r"\s|-", "", "".join(pages(paper.pdf(results)))).lower()
+    printed = re.sub(r"\s|-", "", paper.text(results)).lower()
     body = page.partition('<div class="provenance"')[0]
     values = {text for place, text in shown if place.startswith("tsn:")}
     assert len(values) > 60

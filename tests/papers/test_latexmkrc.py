@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from manuscript_checks import latex
+from small_paper import text_of
 
 from tsnrepro.common.repository import root
 
@@ -19,6 +20,22 @@ if [ ! -e killed ]; then
   kill -KILL $$
 fi
 exec {lualatex} "$@"
+"""
+_PARTS = r"""
+\documentclass[journal]{IEEEtran}
+\usepackage{tsnrepro}
+\begin{document}
+\title{A Title}\author{\paperauthors}
+\begin{paper}
+\maketitle
+\section{Text}\label{text}
+The rest is in \ref{rest}.
+\end{paper}
+\begin{supplement}
+\section{Rest}\label{rest}
+The text is in Section~\ref{text}.%s
+\end{supplement}
+\end{document}
 """
 _MAIN = r"""
 \documentclass{article}
@@ -38,8 +55,11 @@ def manuscript(tmp_path):
     shutil.copy(root() / "paper" / "latexmkrc", folder)
     (results / "values.tex").touch()
 
-    def build(body="", path=""):
-        (folder / "main.tex").write_text(_MAIN % body, encoding="utf-8")
+    for name in ("tsnrepro.sty", "tsnrepro.lua", "authors.tex"):
+        shutil.copy(root() / "paper" / name, tmp_path)
+
+    def build(body="", path="", main=_MAIN):
+        (folder / "main.tex").write_text(main % body, encoding="utf-8")
         environment = {"TSNREPRO_PAPER": str(results), "PATH": f"{path}:{os.environ['PATH']}"}
         return subprocess.run(
             ["latexmk"],
@@ -47,7 +67,7 @@ def manuscript(tmp_path):
             env=os.environ | environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 
@@ -75,3 +95,15 @@ def test_a_manuscript_runs_no_programs(manuscript):
     done = manuscript(r"\directlua{tex.print(os.execute('kpsewhich --version') or 'none')}")
     assert done.returncode == 0, done.stdout[-2000:]
     assert "system commands enabled" not in done.stdout
+
+
+def test_a_paper_and_its_supplement_refer_to_each_other(manuscript, tmp_path):
+    done = manuscript(main=_PARTS)
+    assert done.returncode == 0, done.stdout[-2000:]
+    results = tmp_path / "results"
+    assert "The rest is in S1." in text_of(results / "small.pdf")
+    assert "The text is in Section I." in text_of(results / "small-supplement.pdf")
+
+
+def test_a_reference_of_the_supplement_to_nothing_is_an_error(manuscript):
+    assert manuscript(r"See \ref{none}.", main=_PARTS).returncode != 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -25,7 +26,17 @@ from tsnrepro.published import documents as published
     ],
 )
 def test_an_item_is_found_by_its_caption(monkeypatch, item, text):
-    assert page_of(monkeypatch, item, ["nothing here", text]) == 2
+    assert page_of(monkeypatch, item, ["nothing here", text]) == "2"
+
+
+def test_an_item_may_be_in_the_supplement(monkeypatch, tmp_path):
+    (tmp_path / "a-supplement.pdf").touch()
+    document = next(iter(published.documents().values()))
+    one = {document.name: document.model_copy(update={"numbered": ["table 1"]})}
+    monkeypatch.setattr(published, "documents", lambda: one)
+    found = {"a": ["Table 2 of the report"], "a-supplement": ["", "Table 1 of the report"]}
+    monkeypatch.setattr(pdf_text, "pages", lambda pdf: found[pdf.stem])
+    assert pdf_text.numbered_items(tmp_path / "a.pdf", document.name) == {"table 1": "S2"}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +60,7 @@ def page_of(monkeypatch, item, texts):
     one = {document.name: document.model_copy(update={"numbered": [item]})}
     monkeypatch.setattr(published, "documents", lambda: one)
     monkeypatch.setattr(pdf_text, "pages", lambda pdf: texts)
-    return pdf_text.numbered_items("a.pdf", document.name)[item]
+    return pdf_text.numbered_items(Path("a.pdf"), document.name)[item]
 
 
 def test_an_unknown_document_is_an_error(tmp_path):
@@ -74,32 +85,34 @@ def test_every_published_table_is_a_numbered_item():
 
 
 def test_the_table_has_missing_items():
-    assert pdf_text.numbered_items_table({"a": {"table 1": 3, "figure 2": None}}).splitlines()[
+    assert pdf_text.numbered_items_table({"a": {"table 1": "S3", "figure 2": None}}).splitlines()[
         1:
     ] == [
-        f"{'a':28}{'table 1':16}{3:>6}",
+        f"{'a':28}{'table 1':16}{'S3':>6}",
         f"{'a':28}{'figure 2':16}{'none':>6}",
     ]
 
 
 def test_words_are_counted_by_part(tmp_path, monkeypatch):
-    text = "one two\nREFERENCES\n[1] three four\nAPPENDIX A\nfive"
-    monkeypatch.setattr(pdf_text, "pages", lambda pdf: [text])
-    rows = [line.split() for line in pdf_text.word_count_table([tmp_path / "a.pdf"]).splitlines()]
+    texts = {"a": ["one two\nREFERENCES\n[1] three four"], "a-supplement": ["five", "six seven"]}
+    monkeypatch.setattr(pdf_text, "pages", lambda pdf: texts[pdf.stem])
+    pdfs = [tmp_path / f"{name}.pdf" for name in texts]
+    pdfs[1].touch()
+    rows = [line.split() for line in pdf_text.word_count_table(pdfs).splitlines()]
     assert rows == [
-        ["paper", "part", "words", "characters"],
-        ["a", "text", "2", "6"],
+        ["paper", "part", "words", "characters", "pages"],
+        ["a", "text", "2", "6", "1"],
         ["a", "references", "4", "22"],
-        ["a", "appendix", "3", "13"],
+        ["a", "supplement", "3", "12", "2"],
     ]
 
 
 @pytest.mark.parametrize(
     ("page", "expected"),
     [
-        ("one two\nthree", [3, 0, 0]),
-        ("국문 초록\n참고문헌\n하나\n부록\n둘 셋", [2, 2, 3]),
-        ("a reference to References in a line\n", [7, 0, 0]),
+        ("one two\nthree", [3, 0]),
+        ("국문 초록\n참고문헌\n하나", [2, 2]),
+        ("a reference to References in a line\n", [7, 0]),
     ],
 )
 def test_parts_begin_at_headings_alone_on_their_line(page, expected):

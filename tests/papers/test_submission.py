@@ -1,15 +1,16 @@
 """Tarballs compile outside the repository and name the authors as the target requires."""
 
+import os
 import re
+import socket
 import tarfile
 
 import pytest
 import yaml
-from small_paper import KOREAN, MAIN, small_paper, text_of
+from small_paper import COMMIT, KOREAN, MAIN, small_paper, text_of, uncompressed
 
 from tsnrepro.common.errors import PublishError
-from tsnrepro.common.repository import root
-from tsnrepro.papers import submission
+from tsnrepro.common.repository import root, short_commit
 from tsnrepro.papers.submission import files_of, write_submission
 from tsnrepro.papers.tarball import read_tarball
 
@@ -40,23 +41,58 @@ def test_the_tarball_compiles_alone(submitted):
     with tarfile.open(submitted / "arxiv.tar.gz") as archive:
         names = set(archive.getnames())
     assert {"small.tex", "small.bbl", "values.tex", "tsnrepro.sty", "00README.json"} <= names
+    assert "anc/small-supplement.pdf" in names
     assert "main.tex" not in names
 
 
-def test_equal_sources_give_equal_bytes(built, submitted, monkeypatch, tmp_path):
-    monkeypatch.setattr(submission, "compiled", lambda files, name: b"")
+def test_the_supplement_has_the_provenance(submitted):
+    supplement = text_of(submitted / "arxiv-supplement.pdf")
+    assert "Supplement" in supplement
+    assert "a.rate.mbps" in supplement
+    assert "a.rate.mbps" not in text_of(submitted / "arxiv.pdf")
+
+
+def test_a_number_of_the_paper_leads_into_the_supplement(submitted):
+    links = uncompressed((submitted / "arxiv.pdf").read_bytes()).decode("latin-1")
+    assert "small-supplement.pdf" in links
+    assert "tsn:a.rate.mbps" in links
+
+
+def test_the_sources_have_no_comments_and_no_strays(built):
+    manuscript, _ = built
+    main = manuscript / "main.tex"
+    main.write_text(main.read_text(encoding="utf-8") + "% a comment\n", encoding="utf-8")
+    (manuscript / "stray.tex").write_text("text", encoding="utf-8")
+    files = files_of(*built, "arxiv")
+    assert b"a comment" not in files["small.tex"]
+    assert "stray.tex" not in files
+
+
+def test_equal_sources_give_equal_bytes(built, submitted, tmp_path):
     write_submission(*built, "arxiv", tmp_path / "again.tar.gz")
     again = (tmp_path / "again.tar.gz").read_bytes()
     assert again == (submitted / "arxiv.tar.gz").read_bytes()
 
 
-def test_the_tarball_for_blind_review_is_anonymous(submitted):
+def test_the_tarball_for_blind_review_is_anonymous(submitted, tmp_path):
     text = text_of(submitted / "anonymous.pdf")
     assert "Anonymous" in text
     assert AUTHORS not in text
-    with tarfile.open(submitted / "anonymous.tar.gz") as archive:
-        for entry in archive.getmembers():
-            assert AUTHORS.encode() not in archive.extractfile(entry).read(), entry.name
+    leaks = (AUTHORS, "tsnrepro", short_commit(COMMIT), os.getcwd(), socket.gethostname())
+    for path, content in read_tarball(submitted / "anonymous.tar.gz").items():
+        shown = content
+        if path.endswith(".pdf") and path.startswith("small"):
+            (tmp_path / "a.pdf").write_bytes(content)
+            shown = uncompressed(content) + text_of(tmp_path / "a.pdf").encode()
+        for leak in leaks:
+            assert leak not in path
+            assert leak.encode() not in shown, (leak, path)
+
+
+def test_a_name_in_the_text_of_an_anonymous_paper_is_an_error(tmp_path):
+    paper = small_paper(tmp_path, main=MAIN.replace("두 단어", AUTHORS))
+    with pytest.raises(PublishError, match=rf"names '{AUTHORS}'.*small\.tex"):
+        files_of(*paper, "anonymous")
 
 
 def test_a_journal_has_one_text_with_values(tmp_path):
@@ -74,7 +110,7 @@ def test_a_korean_journal_has_its_own_layout(tmp_path):
     # In a running head a value is no link.
     assert r"\markboth{941.4}{941.4}" in files["small.tex"].decode()
     text = "".join(text_of(tmp_path / "j.pdf").split())
-    assert re.search("초록요약이다.*주제어낱말.*AbstractInEnglish.*1서론", text)
+    assert re.search("초록요약이다.*주제어낱말.*Abstract.*InEnglish.*서론", text)
     assert "was941.4Mb/s,asotherssaw[1]" in text
 
 

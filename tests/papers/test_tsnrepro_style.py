@@ -1,6 +1,7 @@
 """The LaTeX commands of paper/tsnrepro.sty."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -36,8 +37,8 @@ pytestmark = [
 ]
 
 
-def compiled(folder, body):
-    (folder / "one.tex").write_text(DOCUMENT % (VALUES, body), encoding="utf-8")
+def compiled(folder, body, preamble=""):
+    (folder / "one.tex").write_text(DOCUMENT % (VALUES + preamble, body), encoding="utf-8")
     return subprocess.run(
         ["lualatex", "-halt-on-error", "-interaction=nonstopmode", "one.tex"],
         cwd=folder,
@@ -114,3 +115,34 @@ def test_an_invalid_command_is_an_error(tmp_path, body, says):
     done = compiled(tmp_path, body)
     assert done.returncode != 0
     assert says in done.stdout
+
+
+def test_an_unknown_key_names_those_near_it(tmp_path):
+    (tmp_path / "values.tex").write_text(
+        VALUES.replace(r"}\tsnset", "}\n\\tsnset"), encoding="utf-8"
+    )
+    done = compiled(tmp_path, r"\val{a.wrod}")
+    assert done.returncode != 0
+    assert "There is no value `a.wrod'. Near: a.word, a.low, a.no" in done.stdout
+
+
+def test_a_figure_that_is_not_copied_is_read_from_the_record(tmp_path):
+    (tmp_path / "record").mkdir()
+    figure = compiled(tmp_path, "A figure")
+    assert figure.returncode == 0
+    (tmp_path / "one.pdf").rename(tmp_path / "record/one.pdf")
+    field = r"\tsnset{loss/one}{figure}{record/one.pdf}"
+    preamble = rf"\usepackage{{graphicx}}{field}"
+    done = compiled(tmp_path, r"\measuredfigure{loss/one}", preamble)
+    assert done.returncode == 0
+    assert "record/one.pdf" in done.stdout
+
+
+def test_every_command_is_explained():
+    style = (PAPERS / "tsnrepro.sty").read_text(encoding="utf-8")
+    defining = r"(?:newcommand|NewDocumentCommand|let|newenvironment|NewDocumentEnvironment)"
+    names = {*re.findall(rf"(?m)^ *\\{defining}\{{?\\?([A-Za-z]+)(?![A-Za-z@])", style)}
+    assert {"val", "caseval", "supplement", "measuredvalues"} <= names
+    page = (PAPERS / "macros.md").read_text(encoding="utf-8")
+    explained = {*re.findall(r"[A-Za-z]+", " ".join(re.findall(r"`([^`]*)`", page)))}
+    assert names <= explained, names - explained

@@ -68,9 +68,12 @@ def values_of(folder):
 
 def test_the_paper_names_its_testbed_and_holds_every_table(results, paper):
     pdf = paper / "frer-udp.pdf"
-    text = subprocess.run(
-        ["pdftotext", "-layout", str(pdf), "-"], capture_output=True, text=True, check=True
-    ).stdout
+    text = "".join(
+        subprocess.run(
+            ["pdftotext", "-layout", str(path), "-"], capture_output=True, text=True, check=True
+        ).stdout
+        for path in (pdf, paper / "frer-udp-supplement.pdf")
+    )
     assert "emulated testbed" in text
     assert "국문" in text
     assert "contradicted" in text  # a verdict of the audit
@@ -125,15 +128,18 @@ def test_papers_are_packed(repository):
 def pack(repository):
     folder = repository / "results/papers" / SELECTION / "frer-udp/submission"
     tarball = folder / "frer-udp-anonymous.tar.gz"
-    wanted = ("--", "html", "wordcount", str(tarball.relative_to(repository)))
+    before = folder / "frer-udp-arxiv.tar.gz"
+    packed = [str(path.relative_to(repository)) for path in (tarball, before)]
+    wanted = ("--", "html", "wordcount", *packed)
     done = snakemake(repository, *wanted, campaign=CAMPAIGN)
     assert done.returncode == 0, done.stdout[-6000:]
     assert re.search(r"frer-udp +text +\d{3,} +\d{4,}", done.stdout)
     assert tarball.is_file()
-    assert (folder / "frer-udp-anonymous.pdf").is_file()
+    for part in ("", "-supplement"):
+        assert (folder / f"frer-udp-anonymous{part}.pdf").is_file()
     assert (folder.parent / "frer-udp.html").is_file()
     # Of the tarball's paper alone, in which no number moved.
-    against = str(tarball.relative_to(repository))
+    against = str(before.relative_to(repository))
     done = snakemake(repository, "--", "diff", campaign=CAMPAIGN, against=against)
     assert done.returncode == 0, done.stdout[-6000:]
     assert [path.name for path in repository.rglob("*-diff.pdf")] == ["frer-udp-diff.pdf"]

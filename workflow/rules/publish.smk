@@ -56,6 +56,7 @@ rule paper:
             category="Papers",
             labels={"paper": "{paper}"},
         ),
+        f"{PAPER}/{{paper}}-supplement.pdf",
     log:
         f"{PAPER}/latexmk.log",
     conda:
@@ -70,7 +71,7 @@ rule paper:
         " mkdir -p {params.latest:q} && ln -sfnr {params.folder:q} {params.latest:q}"
 
 
-# The paper as one HTML page with the numbering of the PDF, from the .aux that latexmk leaves beside it.
+# The paper as one HTML page with the numbering of both PDFs, from the .aux that latexmk leaves beside each.
 # That is no output of the rule above: Snakemake would delete it before the next run, and latexmk runs
 # BibTeX on it.
 rule paper_html:
@@ -98,7 +99,7 @@ rule html:
     localrule: True
 
 
-# A tarball that compiles alone, with the PDF that it compiles to.
+# A tarball that compiles alone, with the PDFs that it compiles to.
 rule submission:
     input:
         lambda wildcards: tracked(f"paper/{wildcards.paper}"),
@@ -108,6 +109,7 @@ rule submission:
     output:
         tarball=f"{PAPER}/submission/{{paper}}-{{target}}.tar.gz",
         pdf=f"{PAPER}/submission/{{paper}}-{{target}}.pdf",
+        supplement=f"{PAPER}/submission/{{paper}}-{{target}}-supplement.pdf",
     log:
         f"{PAPER}/submission/{{target}}.log",
     wildcard_constraints:

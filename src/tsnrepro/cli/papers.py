@@ -138,9 +138,14 @@ def _wordcount(arguments: argparse.Namespace) -> None:
 def _check_numbering(arguments: argparse.Namespace) -> None:
     from tsnrepro.common.errors import PublishError  # noqa: PLC0415
     from tsnrepro.config.papers import sources_of  # noqa: PLC0415
-    from tsnrepro.papers.pdf_text import numbered_items, numbered_items_table  # noqa: PLC0415
+    from tsnrepro.papers.pdf_text import (  # noqa: PLC0415
+        numbered_items,
+        numbered_items_table,
+        without_supplements,
+    )
 
-    documents = {path: sources_of(path.stem).document for path in arguments.papers}
+    papers = without_supplements(arguments.papers)
+    documents = {path: sources_of(path.stem).document for path in papers}
     found = {path.stem: numbered_items(path, name) for path, name in documents.items() if name}
     print(numbered_items_table(found))
     missing = [

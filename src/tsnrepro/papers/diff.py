@@ -14,6 +14,7 @@ from tsnrepro.common.latex import breakable
 from tsnrepro.common.repository import git_in
 from tsnrepro.common.temporary import temporary_folder
 from tsnrepro.papers.expansion import FIELDS, expand, fields_of
+from tsnrepro.papers.manuscript import SUPPLEMENT
 from tsnrepro.papers.programs import run
 from tsnrepro.papers.submission import compiled, files_of
 from tsnrepro.papers.tarball import read_tarball
@@ -46,8 +47,17 @@ _PREAMBLE = r"""
 \providecommand{\DIFdelendFL}{}
 """
 _APPENDIX = "\\input{provenance.tex}"
+# Labels and page breaks are stable after three runs.
+_RUNS = 3
 _CHANGED = "changes.tex"
 _UNKNOWN = "--"
+# The changes to both parts are one document; earlier papers had an appendix.
+_PARTS = {
+    "\\begin{paper}": "",
+    "\\end{paper}": "",
+    "\\begin{supplement}": "\\clearpage\n\\onecolumn\n\\appendices\n",
+    "\\end{supplement}": "",
+}
 _FILE_COMMENTS = re.compile(r"^%DIF (?:DEL|ADD) /.*\n", re.M)
 _BEGIN = "\\begin{document}"
 _TRIMMED_RULE = re.compile(r"\\cmidrule\([lr]+\)")
@@ -129,7 +139,8 @@ def write_diff(manuscript: Path, results: Path, against: str, output: Path) -> N
     before, now = _earlier_version(manuscript, against, files), _Version(files)
     texts = before.text(name), now.text(name)
     changes = _changed_numbers(before, now)
-    files = {path: content for path, content in files.items() if path not in FIELDS}
+    left_out = (*FIELDS, f"{name}{SUPPLEMENT}.aux")
+    files = {path: content for path, content in files.items() if path not in left_out}
     files[_CHANGED] = changes.encode()
     try:
         marked, pdf = _compiled(texts, files, name, _UNMARKED)
@@ -194,7 +205,8 @@ def _compiled(
 ) -> tuple[str, bytes]:
     """Return the marked source and its PDF, without marks in ``unmarked`` environments."""
     marked = _marked(*texts, unmarked)
-    pdf = compiled({**files, f"{name}.tex": marked.encode()}, name, "the output of latexdiff")
+    job = {name: _RUNS}
+    pdf = compiled({**files, f"{name}.tex": marked.encode()}, job, "the output of latexdiff")[name]
     return marked, pdf
 
 
@@ -273,6 +285,8 @@ def _placeholder(key: str, field: str) -> str:
 
 def _for_latexdiff(text: str) -> str:
     """Return a text without @ and trimmed rules, which latexdiff does not support."""
+    for part, replacement in _PARTS.items():
+        text = text.replace(part, replacement)
     before, begin, body = text.replace(_APPENDIX, f"\\input{{{_CHANGED}}}").partition(_BEGIN)
     body = _TRIMMED_RULE.sub(r"\\cmidrule", body)
     return before + begin + _AT.sub(r"\\symbol{64}", body)

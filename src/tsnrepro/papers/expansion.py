@@ -40,7 +40,7 @@ _UNKNOWN = "nil"
 _TEXT_MACROS = (
     *("ours", "testbedname", "rackswitches", "bothcolumns", "sidebyside", "units", "notprinted"),
     *("unitrange", "pvalue", "pubus", "pubrange", "wordval", "wordpub", "verdictword"),
-    *("recordverdictword", "provenancetext"),
+    *("recordverdictword", "provenancetext", "availability"),
 )
 # By command, the field of a value and whether its unit follows.
 _PRINTED = {

@@ -1,7 +1,7 @@
-"""A built paper as one self-contained HTML page.
+"""A built paper and its supplement as one self-contained HTML page.
 
-pandoc converts the expanded text. The numbering is that of the PDF, and every value, figure and
-published cell is a link to its entry in the appendix, as in the PDF.
+pandoc converts the expanded text. The numbering is that of the PDFs, and every value, figure and
+published cell is a link to its entry in the supplement, as in the PDF.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any
 from tsnrepro.common.errors import PublishError
 from tsnrepro.papers.expansion import expand, is_korean
 from tsnrepro.papers.latex_source import argument
+from tsnrepro.papers.manuscript import SUPPLEMENT
 from tsnrepro.papers.pandoc_source import (
     HEAD_END,
     PICTURE,
@@ -52,7 +53,7 @@ def write_html(manuscript: Path, results: Path, output: Path) -> None:
     manuscript
         Folder of the manuscript in ``paper/``.
     results
-        Folder of the built paper, with the numbering in ``NAME.aux``.
+        Folder of the built paper, with the numbering in ``NAME.aux`` and ``NAME-supplement.aux``.
     output
         The page.
 
@@ -64,14 +65,17 @@ def write_html(manuscript: Path, results: Path, output: Path) -> None:
     """
     name = manuscript.name
     files = files_of(manuscript, results, "arxiv")
-    aux = results / f"{name}.aux"
-    if not aux.is_file():
-        raise PublishError("the paper is not built", str(aux), "Run snakemake first")
+    parts = [results / f"{name}{end}.aux" for end in ("", SUPPLEMENT)]
+    for aux in parts:
+        if not aux.is_file():
+            raise PublishError("the paper is not built", str(aux), "Run snakemake first")
     text = expand(files, name, value=_linked)
     korean = is_korean(text)
     source = pandoc_source(
         text,
-        Numbering.from_aux(aux.read_text(encoding="utf-8", errors="replace")),
+        Numbering.from_aux(
+            "".join(aux.read_text(encoding="utf-8", errors="replace") for aux in parts)
+        ),
         files[f"{name}.bbl"].decode("utf-8"),
         korean,
     )

@@ -7,6 +7,7 @@ r"""The generated inputs of a manuscript: values as LaTeX macros, tables, figure
 so that ``\val{tcp.goodput.frer.mbps}`` prints the number.
 """
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -99,7 +100,13 @@ def write_paper_inputs(
     if verdicts is not None:
         tables["verdicts.tex"] = verdicts.read_text(encoding="utf-8")
     texts = {
-        "values.tex": "".join((*_value_lines(values.values()), *_assertion_lines(judged))),
+        "values.tex": "".join(
+            (
+                *_value_lines(values.values()),
+                *_assertion_lines(judged),
+                *_figure_lines(sources, manuscript),
+            )
+        ),
         "published.tex": "".join(_cell_lines(cells)),
         "provenance.tex": provenance.as_tex(),
         "provenance.json": provenance.as_json(),
@@ -273,6 +280,16 @@ def _value_lines(values) -> Iterator[str]:
 def _assertion_lines(judged: list[Assertion]) -> Iterator[str]:
     for key, fields in assertion_fields(judged):
         yield from _lines(key, fields)
+
+
+def _figure_lines(sources: DataSources, manuscript: Path) -> Iterator[str]:
+    """Yield the path of each figure of the results, relative to the folder of the manuscript.
+
+    LaTeX finds one there that the text names since the inputs were written.
+    """
+    for name, path in sources.figures():
+        place = os.path.relpath(path.resolve(), manuscript.resolve())
+        yield from _lines(name, {"figure": place})
 
 
 def _value_fields(item: Result) -> dict[str, str]:

@@ -18,6 +18,8 @@ MEASURED_COMMANDS = (
     *("wordval", "unitrange", "pvalue"),
 )
 PUBLISHED_COMMANDS = ("pub", "unitpub", "rawpub", "publink", "wordpub")
+# What follows the name of a paper in that of its supplement, which is another job over main.tex.
+SUPPLEMENT = "-supplement"
 _KINDS = {
     **dict.fromkeys(MEASURED_COMMANDS, "measured"),
     **dict.fromkeys(PUBLISHED_COMMANDS, "published"),

@@ -36,11 +36,12 @@ _DROPPED = {
         (
             *("centering", "tablesize", "selectfont", "hfill", "LARGE", "large", "footnotesize"),
             *("scriptsize", "clearpage", "onecolumn", "maketitle", "appendices", "raggedbottom"),
+            *("nobreak", "newpage"),
             *("BIBentryALTinterwordspacing", "BIBentrySTDinterwordspacing", "newblock"),
         ),
         0,
     ),
-    **dict.fromkeys(("phantom", "bibliographystyle"), 1),
+    **dict.fromkeys(("phantom", "bibliographystyle", "nocite"), 1),
     **dict.fromkeys(("setlength", "fontsize", "renewcommand", "setcounter", "markboth"), 2),
 }
 # luatexko reads one syllable as a command.
@@ -48,17 +49,21 @@ _PARTICLE = re.compile(rf"\\([{PARTICLES}])")
 _SILENT = re.compile(r"\\hyperlink\{[^{}]*\}|\\[A-Za-z]+\*?|[{}$~,\s]")
 # Characters before a particle in which its word is found.
 _CONTEXT = 200
+_COUNTED: tuple[str, ...] = ("figure", "table", "equation")
+# The parts of a manuscript, of which a page has both.
+_PARTS = re.compile(r"\\(?:begin\{paper\}|end\{(?:paper|supplement)\})")
+_SUPPLEMENT = "\\begin{supplement}"
 _ROMAN = {40: "XL", 10: "X", 9: "IX", 5: "V", 4: "IV", 1: "I"}
 _TERMS = {
     False: {
         **{"table": "Table", "figure": "Figure", "references": "References"},
         **{"abstract": "Abstract", "keywords": "Index terms"},
-        "unmeasured": "Not measured in this campaign.",
+        **{"unmeasured": "Not measured in this campaign.", "supplement": "Supplement"},
     },
     True: {
         **{"table": "표", "figure": "그림", "references": "참고문헌"},
         **{"abstract": "초록", "keywords": "주제어"},
-        "unmeasured": "이 캠페인에서는 측정하지 않았다.",
+        **{"unmeasured": "이 캠페인에서는 측정하지 않았다.", "supplement": "보충 자료"},
     },
 }
 
@@ -112,20 +117,20 @@ class _Conversion:
         self._terms = _TERMS[korean]
         self._entries = dict(_ITEM.findall(bibliography))
         self._sections = iter(numbering.sections)
-        self._counts = {"figure": 0, "table": 0, "equation": 0}
+        self._counts: dict[str, int] = dict.fromkeys(_COUNTED, 0)
+        self._prefix = ""
         self._pictures: list[str] = []
 
     def converted(self, text: str) -> PandocSource:
         found = _BODY.search(text)
         if found is None:
             raise PublishError("the manuscript has no body")
-        body = _PICTURE.sub(self._picture, found[1])
-        body = _MATH.sub(lambda math: _without_links(math[0]), body)
-        body = _EQUATION.sub(self._equation, body)
-        body = body.replace("{longtable}", "{tabular}").replace(
-            "\\input{provenance.tex}", PROVENANCE
-        )
-        body = _FLOAT.sub(self._float, body)
+        paper, begin, supplement = _PARTS.sub("", found[1]).partition(_SUPPLEMENT)
+        body = self._numbered(paper)
+        if begin:
+            body += f"\n\n\\section*{{{self._terms['supplement']}}}\n\n"
+            self._prefix, self._counts = "S", dict.fromkeys(_COUNTED, 0)
+            body += self._numbered(supplement)
         body = _TABULAR.sub(_table, _SPACE.sub("", body))
         for name, word in (("abstract", "abstract"), ("IEEEkeywords", "keywords")):
             body = body.replace(f"\\begin{{{name}}}", self._part(name, self._terms[word]))
@@ -134,6 +139,16 @@ class _Conversion:
             body = body.replace(f"\\begin{{{name}}}", f"\\begin{{{name}}}\\textbf{{{word}.}} ")
         body = substitute(body, self._commands())
         return PandocSource(_with_particles(body), self._pictures)
+
+    def _numbered(self, body: str) -> str:
+        """Return a part with pictures as images and with numbers of its equations and floats."""
+        body = _PICTURE.sub(self._picture, body)
+        body = _MATH.sub(lambda math: _without_links(math[0]), body)
+        body = _EQUATION.sub(self._equation, body)
+        body = body.replace("{longtable}", "{tabular}").replace(
+            "\\input{provenance.tex}", PROVENANCE
+        )
+        return _FLOAT.sub(self._float, body)
 
     @staticmethod
     def _part(name: str, word: str) -> str:
@@ -169,7 +184,7 @@ class _Conversion:
         self._counts["equation"] += 1
         self._check("equation", found[1])
         targets = "".join(f"\\hypertarget{{{label}}}{{}}" for label in _LABEL.findall(found[1]))
-        text = f"{_LABEL.sub('', found[1]).strip()}\\qquad({self._counts['equation']})"
+        text = f"{_LABEL.sub('', found[1]).strip()}\\qquad({self._counted('equation')})"
         return f"\n\n{targets}\\[{text}\\]\n\n"
 
     def _float(self, found: re.Match[str]) -> str:
@@ -189,7 +204,8 @@ class _Conversion:
 
     def _counted(self, kind: str) -> str:
         count = self._counts[kind]
-        return str(count) if self._korean or kind != "table" else _roman(count)
+        is_roman = kind == "table" and not (self._korean or self._prefix)
+        return _roman(count) if is_roman else f"{self._prefix}{count}"
 
     def _check(self, kind: str, inner: str) -> None:
         """Raise PublishError where the number of a caption differs from that in the PDF."""

@@ -1,16 +1,20 @@
-"""The text of built papers: word counts, and the pages of numbered tables and figures."""
+"""The text of built papers: word counts, and the pages of numbered tables and figures.
+
+A paper's supplement is the file ``NAME-supplement.pdf`` beside it.
+"""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from tsnrepro.common.errors import PublishError
+from tsnrepro.papers.manuscript import SUPPLEMENT
 from tsnrepro.papers.programs import run
 from tsnrepro.published import documents as published
 
 _KOREAN = {"table": "표", "figure": "그림"}
-# Headings alone on their line, in both languages.
+# A heading alone on its line, in both languages.
 _REFERENCES = re.compile(r"^\s*(REFERENCES|References|참고문헌)\s*$", re.M)
-_APPENDIX = re.compile(r"^\s*(APPENDIX|Appendix|부록)(\s+[A-Z])?\s*$", re.M)
 _WORD = re.compile(r"\w[\w'’-]*")
 
 
@@ -25,46 +29,59 @@ def pages(pdf: Path) -> list[str]:
     return run(["pdftotext", str(pdf), "-"]).decode(errors="replace").split("\f")[:-1]
 
 
+def without_supplements(pdfs: Iterable[Path]) -> list[Path]:
+    """Return the papers of some PDFs, which a pattern may have found with their supplements."""
+    return [pdf for pdf in pdfs if not pdf.stem.endswith(SUPPLEMENT)]
+
+
+def _supplement_pages(pdf: Path) -> list[str]:
+    """Return the text of each page of a paper's supplement, none where it has none."""
+    supplement = pdf.with_name(f"{pdf.stem}{SUPPLEMENT}.pdf")
+    return pages(supplement) if supplement.is_file() else []
+
+
 # --- length -------------------------------------------------------------------------------------
 
 
 def word_counts(text: str) -> dict[str, tuple[int, int]]:
-    """Return the words, and the characters without spaces, of the parts of a paper.
+    """Return the words, and the characters without spaces, of the text and references of a paper.
 
-    The parts are ``text``, ``references`` and ``appendix``. Numbers are words; a Korean word is
-    delimited by spaces.
+    Numbers are words; a Korean word is delimited by spaces.
     """
     references = _REFERENCES.search(text)
     end = references.start() if references else len(text)
-    appendix = _APPENDIX.search(text, end)
-    start = appendix.start() if appendix else len(text)
-    parts = {"text": text[:end], "references": text[end:start], "appendix": text[start:]}
-    return {
-        part: (len(_WORD.findall(content)), len("".join(content.split())))
-        for part, content in parts.items()
-    }
+    return {"text": _counted(text[:end]), "references": _counted(text[end:])}
+
+
+def _counted(text: str) -> tuple[int, int]:
+    return len(_WORD.findall(text)), len("".join(text.split()))
 
 
 def word_count_table(pdfs: list[Path]) -> str:
-    """Return the word counts of built papers as the lines of a table.
+    """Return the word counts of built papers and supplements as the lines of a table, with pages.
 
     Raises
     ------
     PublishError
         A PDF cannot be read.
     """
-    lines = [f"{'paper':28}{'part':12}{'words':>8}{'characters':>12}"]
-    for pdf in pdfs:
-        counts = word_counts("\n".join(pages(pdf)))
-        lines += [f"{pdf.stem:28}{part:12}{w:8}{c:12}" for part, (w, c) in counts.items()]
+    lines = [f"{'paper':28}{'part':12}{'words':>8}{'characters':>12}{'pages':>8}"]
+    for pdf in without_supplements(pdfs):
+        paper, supplement = pages(pdf), _supplement_pages(pdf)
+        counts = word_counts("\n".join(paper)) | {"supplement": _counted("\n".join(supplement))}
+        number = {"text": len(paper), "supplement": len(supplement)}
+        lines += [
+            f"{pdf.stem:28}{part:12}{words:8}{characters:12}{number.get(part, ''):>8}"
+            for part, (words, characters) in counts.items()
+        ]
     return "\n".join(lines)
 
 
 # --- numbered tables and figures ----------------------------------------------------------------
 
 
-def numbered_items(pdf: Path, document: str) -> dict[str, int | None]:
-    """Return the page of a paper that has each numbered table and figure of its document.
+def numbered_items(pdf: Path, document: str) -> dict[str, str | None]:
+    """Return the page that has each numbered table and figure of a paper's document.
 
     A caption names the item: "Table 4.2 of the report", "원 논문의 표 9A, 9B".
 
@@ -78,7 +95,8 @@ def numbered_items(pdf: Path, document: str) -> dict[str, int | None]:
     Returns
     -------
     dict
-        The page, from 1, by ``table 9A`` or ``figure 4``; None where no page names the item.
+        The page by ``table 9A`` or ``figure 4``: ``3`` of the paper, ``S3`` of its supplement, None
+        where no page names the item.
 
     Raises
     ------
@@ -89,12 +107,16 @@ def numbered_items(pdf: Path, document: str) -> dict[str, int | None]:
     if document not in known:
         raise PublishError(f"no document '{document}'", "", f"There are: {', '.join(known)}")
     # Korean text may break within a word.
-    texts = [re.sub(r"\s", "", text) for text in pages(pdf)]
+    texts = {
+        f"{part}{number}": re.sub(r"\s", "", text)
+        for part, found in (("", pages(pdf)), ("S", _supplement_pages(pdf)))
+        for number, text in enumerate(found, 1)
+    }
     return {item: _first_page(texts, _reference(item)) for item in known[document].numbered}
 
 
-def _first_page(texts: list[str], reference: re.Pattern[str]) -> int | None:
-    return next((number for number, text in enumerate(texts, 1) if reference.search(text)), None)
+def _first_page(texts: dict[str, str], reference: re.Pattern[str]) -> str | None:
+    return next((page for page, text in texts.items() if reference.search(text)), None)
 
 
 def _reference(item: str) -> re.Pattern[str]:
@@ -108,7 +130,7 @@ def _reference(item: str) -> re.Pattern[str]:
     return re.compile(rf"{korean}|(?i:{kind}s?){listed}(?i:ofthereport)")
 
 
-def numbered_items_table(papers: dict[str, dict[str, int | None]]) -> str:
+def numbered_items_table(papers: dict[str, dict[str, str | None]]) -> str:
     """Return the pages of the numbered items of papers as the lines of a table."""
     lines = [f"{'paper':28}{'document has':16}{'page':>6}"]
     for paper, items in papers.items():

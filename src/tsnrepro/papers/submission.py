@@ -1,20 +1,23 @@
 """A manuscript as a tarball that compiles alone, for a preprint server, a review or a journal.
 
-The tarball has the LaTeX source, the values of one record, the figures and the bibliography. Before
-it is written, LuaLaTeX compiles its files outside the repository.
+The tarball has the LaTeX source, the values of one record, the figures and the bibliography, and
+the supplement as a PDF with its labels, to which the paper refers. Before it is written, LuaLaTeX
+compiles its files outside the repository.
 """
 
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tsnrepro.common.errors import PublishError
+from tsnrepro.common.repository import short_commit
 from tsnrepro.common.temporary import temporary_folder
 from tsnrepro.papers.assertions import check_assertions, read_assertions
 from tsnrepro.papers.expansion import LINK, expand, is_korean, linked
-from tsnrepro.papers.manuscript import without_comments
+from tsnrepro.papers.latex_source import definitions, uncommented
+from tsnrepro.papers.manuscript import SUPPLEMENT
 from tsnrepro.papers.programs import run
 from tsnrepro.papers.tarball import write_tarball
 
@@ -24,12 +27,23 @@ KOREAN_CLASS = "korean-journal.cls"
 _CLASS = re.compile(r"\\documentclass\[journal\]\{IEEEtran\}")
 _RUNNING_HEADS = re.compile(r"\\markboth\{.*?\}\n\\maketitle", re.S)
 _LINK = re.compile(rf"\\{LINK}\{{[^{{}}]*\}}\{{([^{{}}]*)\}}")
+_PROJECT = "tsnrepro"
 _STYLE = ("tsnrepro.sty", "tsnrepro.lua")
 _INPUTS = ("values.tex", "published.tex", "provenance.tex", "verdicts.tex")
 _FOLDERS = ("figures", "tables")
-_ANONYMOUS = "% For blind review.\n\\newcommand\\paperauthors{Anonymous}\n"
-# Labels and page breaks are stable after three runs.
-_RUNS = 3
+_ANONYMOUS = r"""% For blind review.
+\newcommand\paperauthors{Anonymous}
+\newcommand\deposit{--}
+\newcommand\reportaddress{}
+"""
+# What stands in an anonymous text for a commit and for the name of this project.
+_WITHHELD, _UNNAMED = b"withheld", "record"
+_INPUT = re.compile(r"\\input\{([^{}]+)\}")
+# By what follows the name of the paper in that of the job, the runs after which labels and page
+# breaks are stable: the supplement begins with its labels.
+_RUNS = {"": 3, SUPPLEMENT: 2}
+# Where a preprint server keeps what it does not compile.
+_ANCILLARY = "anc/"
 
 
 def write_submission(manuscript: Path, results: Path, target: str, output: Path) -> None:
@@ -43,8 +57,8 @@ def write_submission(manuscript: Path, results: Path, target: str, output: Path)
         Folder of the built paper, with values, figures and bibliography.
     target
         ``arxiv``: with the file that names the compiler and the main source. ``anonymous``: without
-        authors. ``journal``: one text with the values written in, in the layout of IEEEtran or, for
-        a paper in Korean, of ``korean-journal.cls``.
+        authors, commits and the name of this project. ``journal``: one text with the values written
+        in, in the layout of IEEEtran or, for a paper in Korean, of ``korean-journal.cls``.
     output
         The tarball, ``.tar.gz``. Equal sources and results give equal bytes.
 
@@ -52,17 +66,23 @@ def write_submission(manuscript: Path, results: Path, target: str, output: Path)
     ------
     PublishError
         The paper is not built, its record does not carry one of its sentences, the target is
-        unknown, or the tarball does not compile.
+        unknown, the tarball does not compile, or the text of an anonymous one names an author.
     """
     if target not in TARGETS:
         raise PublishError(f"unknown target '{target}'", "", f"There are: {', '.join(TARGETS)}")
     check_assertions(read_assertions(results), manuscript.name)
+    name = manuscript.name
     files = files_of(manuscript, results, target)
-    pdf = compiled(files, manuscript.name)
+    pdfs = compiled(files, {f"{name}{end}": runs for end, runs in _RUNS.items()})
+    supplement = f"{name}{SUPPLEMENT}"
+    place = _ANCILLARY if target == "arxiv" else ""
+    files[f"{place}{supplement}.pdf"] = pdfs[supplement]
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("wb") as opened:
         write_tarball(opened, {path: files[path] for path in sorted(files)})
-    output.with_name(output.name.removesuffix(".tar.gz") + ".pdf").write_bytes(pdf)
+    stem = output.name.removesuffix(".tar.gz")
+    output.with_name(f"{stem}.pdf").write_bytes(pdfs[name])
+    output.with_name(f"{stem}{SUPPLEMENT}.pdf").write_bytes(pdfs[supplement])
 
 
 def files_of(manuscript: Path, results: Path, target: str) -> dict[str, bytes]:
@@ -75,27 +95,75 @@ def files_of(manuscript: Path, results: Path, target: str) -> dict[str, bytes]:
     """
     name, papers = manuscript.name, manuscript.parent
     bibliography = results / f"{name}.bbl"
-    main = (manuscript / "main.tex").read_text(encoding="utf-8")
-    cites = "\\bibliography{" in without_comments(main)
+    cites = "\\bibliography{" in uncommented((manuscript / "main.tex").read_text(encoding="utf-8"))
     if cites and not bibliography.is_file():
         raise PublishError("the paper is not built", str(bibliography), "Run snakemake first")
-    found = {str(path.relative_to(manuscript)): path for path in manuscript.rglob("*.tex")}
-    found[f"{name}.tex"] = found.pop("main.tex")
-    found |= {file: papers / file for file in (*_STYLE, AUTHORS_FILE)}
-    found |= {file: results / file for file in _INPUTS if (results / file).is_file()}
+    labels = f"{name}{SUPPLEMENT}.aux"
+    found = {file: papers / file for file in (*_STYLE, AUTHORS_FILE)}
+    found |= {file: results / file for file in (*_INPUTS, labels) if (results / file).is_file()}
     for folder in _FOLDERS:
         for path in (results / folder).rglob("*"):
             if path.is_file():
                 found[str(path.relative_to(results))] = path
     content = {place: path.read_bytes() for place, path in found.items()}
+    content |= _sources(manuscript)
+    content[f"{name}.tex"] = content.pop("main.tex")
     content[f"{name}.bbl"] = bibliography.read_bytes() if cites else b""
     if target == "anonymous":
-        content[AUTHORS_FILE] = _ANONYMOUS.encode()
+        return _anonymous(content, results)
     elif target == "journal":
         return _for_journal(content, name, papers / KOREAN_CLASS)
     else:
         content["00README.json"] = _instructions(name)
     return content
+
+
+def _sources(manuscript: Path) -> dict[str, bytes]:
+    """Return the sources that the main one reads, whatever the testbed, without comments."""
+    found: dict[str, bytes] = {}
+    unread = ["main.tex"]
+    while unread:
+        place = unread.pop()
+        path = manuscript / place
+        if place not in found and path.is_file():
+            text = uncommented(path.read_text(encoding="utf-8"))
+            found[place] = text.encode()
+            unread += _INPUT.findall(text)
+    return found
+
+
+def _anonymous(files: Mapping[str, bytes], results: Path) -> dict[str, bytes]:
+    """Return the files without authors, commits and the name of this project.
+
+    Raises
+    ------
+    PublishError
+        A text names an author.
+    """
+    authors = definitions(files[AUTHORS_FILE].decode("utf-8"))[0]["paperauthors"].body
+    names = [name.strip() for name in re.split(r",|\\and\b", authors) if name.strip()]
+    record = json.loads((results / "provenance.json").read_text(encoding="utf-8"))
+    commits = {*_commits(record)}
+    found = {}
+    for place, content in {**files, AUTHORS_FILE: _ANONYMOUS.encode()}.items():
+        for name in names:
+            if name.encode() in content:
+                raise PublishError(f"an anonymous paper names '{name}'", place, "Remove the name")
+        if not place.startswith("figures/"):
+            for commit in sorted(commits, key=len, reverse=True):
+                content = content.replace(commit.encode(), _WITHHELD)  # noqa: PLW2901
+            content = content.replace(_PROJECT.encode(), _UNNAMED.encode())  # noqa: PLW2901
+        found[place.replace(_PROJECT, _UNNAMED)] = content
+    return found
+
+
+def _commits(record: Mapping) -> Iterator[str]:
+    """Yield the commits of a record, in full and abbreviated as printed."""
+    for commit in (
+        record["commit"],
+        *(one for item in record["measured"] for one in item["commits"]),
+    ):
+        yield from (commit, short_commit(commit))
 
 
 def _for_journal(files: Mapping[str, bytes], name: str, korean: Path) -> dict[str, bytes]:
@@ -105,7 +173,7 @@ def _for_journal(files: Mapping[str, bytes], name: str, korean: Path) -> dict[st
     found = {
         place: content
         for place, content in files.items()
-        if place in kept or place.startswith("figures/")
+        if place in kept or place.startswith("figures/") or place.endswith(".aux")
     }
     if is_korean(text):
         text = _CLASS.sub(rf"\\documentclass{{{korean.stem}}}", text)
@@ -124,21 +192,28 @@ def _instructions(name: str) -> bytes:
     return (json.dumps(instructions, indent=1) + "\n").encode()
 
 
-def compiled(files: Mapping[str, bytes], name: str, what: str = "the tarball") -> bytes:
-    """Return the PDF that files compile to; ``NAME.tex`` is the main source.
+def compiled(
+    files: Mapping[str, bytes], jobs: Mapping[str, int], what: str = "the tarball"
+) -> dict[str, bytes]:
+    """Return the PDFs that files compile to, by job.
+
+    Parameters
+    ----------
+    files
+        Their content by path.
+    jobs
+        The jobs in order, with their number of runs. The main source of all is that of the first,
+        ``JOB.tex``.
+    what
+        What they are, for a message.
 
     Raises
     ------
     PublishError
         They do not compile; the message has the last lines of the output of LuaLaTeX.
     """
-    command = [
-        "lualatex",
-        "-no-shell-escape",
-        "-halt-on-error",
-        "-interaction=nonstopmode",
-        f"{name}.tex",
-    ]
+    name = next(iter(jobs))
+    options = ("-no-shell-escape", "-halt-on-error", "-interaction=nonstopmode")
     # The date is not part of the PDF.
     dates = {
         "FORCE_SOURCE_DATE": "1",
@@ -150,8 +225,10 @@ def compiled(files: Mapping[str, bytes], name: str, what: str = "the tarball") -
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         try:
-            for _ in range(_RUNS):
-                run(command, Path(folder), **dates)
+            for job, runs in jobs.items():
+                for _ in range(runs):
+                    command = ["lualatex", *options, f"-jobname={job}", f"{name}.tex"]
+                    run(command, Path(folder), **dates)
         except PublishError as error:
             raise PublishError(f"{what} does not compile alone: {error.what}", name) from error
-        return (Path(folder) / f"{name}.pdf").read_bytes()
+        return {job: (Path(folder) / f"{job}.pdf").read_bytes() for job in jobs}

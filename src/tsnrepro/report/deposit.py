@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tsnrepro.common.errors import PublishError, RecordError
 from tsnrepro.common.repository import git_in, root
+from tsnrepro.papers.manuscript import SUPPLEMENT
 from tsnrepro.papers.tarball import write_tarball
 from tsnrepro.records.files import sha256_of
 from tsnrepro.records.integrity import changed_outputs, verify_run
@@ -291,9 +292,10 @@ def _results(
             if place.startswith(f"{folder}/tables/"):
                 yield _part(place, f"{title}: table {Path(place).stem}", files)
     for paper in papers:
-        place = f"{_place(paper)}/{paper.name}.pdf"
-        if place in files:
-            yield _part(place, f"Paper {paper.name}", files)
+        for end, name in (("", "Paper"), (SUPPLEMENT, "Supplement of paper")):
+            place = f"{_place(paper)}/{paper.name}{end}.pdf"
+            if place in files:
+                yield _part(place, f"{name} {paper.name}", files)
 
 
 def _part(place: str, name: str, files: Mapping[str, bytes | Path]) -> CratePart:
