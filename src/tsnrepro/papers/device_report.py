@@ -358,13 +358,13 @@ class DeviceReport:
         first, *others = [c for c in test.columns if any(c in row.results for row in rows)]
         columns = [(first, [_cell("interval", row.results.get(first)) for row in rows])]
         if any(first in row.baseline for row in rows):
-            cells = [_cell("interval", row.baseline.get(first)) for row in rows]
+            cells = [_cell("val", row.baseline.get(first)) for row in rows]
             columns.append((BASELINE, cells))
         for name in (name for name in others if name != LIMITED_BY):
             columns.append((name, [_cell("val", row.results.get(name)) for row in rows]))
         for name in test.less:
             if any(name in row.less for row in rows):
-                cells = [_cell("interval", row.less.get(name)) for row in rows]
+                cells = [_cell("val", row.less.get(name)) for row in rows]
                 columns.append((f"less_{name}", cells))
         if any(row.limited_by for row in rows):
             cells = [self._limit_cell(row) for row in rows]
