@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from synthetic_results import entry, facts_of_testbed, latency, trials, write_run
+from synthetic_results import entry, latency, trials, write_run
 
 from tsnrepro.common.errors import PublishError
 from tsnrepro.common.repository import root
@@ -60,14 +60,14 @@ def sweep(losses):
     )
 
 
-def source(folder, name, **runs):
+def source(folder, name, facts=None, **runs):
     """Write runs, each of its results and perhaps trials of ``loss``, as a data source."""
     for run, items in runs.items():
         losses = items if run == "loss" else {}
         highest = max((rate for rate, lost in losses.items() if not sum(lost)), default=0)
         key, names = "loss.highest_clean.control.mbps", trials("loss", "control")
         clean = [entry(key, highest, unit="Mb/s", run="loss", names=names)]
-        write_run(folder / name / run, clean if losses else items, facts_of_testbed())
+        write_run(folder / name / run, clean if losses else items, facts)
         if losses:
             (folder / name / run / "tables").mkdir()
             sweep(losses).to_parquet(folder / name / run / "tables" / "loss.parquet")

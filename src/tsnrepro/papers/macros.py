@@ -155,7 +155,7 @@ def _no_document(what: str, where: str) -> PublishError:
 def _tables(used: UsedNames, sources: DataSources, document: str | None) -> dict[str, str]:
     """Return the generated tables that the manuscript inputs, by file."""
     check_known(used.tables, (*loss_tables.GENERATED, *device_report.GENERATED), "generated table")
-    if not used.tables:
+    if not used.tables.keys() & {*loss_tables.GENERATED}:
         return {}
     for name in (loss_tables.LOSS_ROWS, loss_tables.SWEEP_ROWS):
         if name in used.tables and document is None:
