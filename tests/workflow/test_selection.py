@@ -4,6 +4,7 @@ import pytest
 from tracked_files import tracked
 
 from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.config import files
 from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.files import campaign
 from tsnrepro.config.papers import sources_of
@@ -186,3 +187,70 @@ def test_a_bench_has_no_papers_about_frer_switches():
     assert found.papers == ()
     with pytest.raises(ConfigurationError, match="describes no testbed of kind bench"):
         plan(chosen.model_copy(update={"papers": ["frer-udp"]}))
+
+
+class TestDeviceReport:
+    """Printed for any testbed, of whatever was measured; of a bench beside its baseline."""
+
+    REPORT = "device-report"
+
+    @pytest.fixture(autouse=True)
+    def _one_paper(self, monkeypatch):
+        monkeypatch.setattr("tsnrepro.workflow.selection.manuscripts", lambda: [self.REPORT])
+
+    @pytest.fixture
+    def bench(self, monkeypatch):
+        """Return a function that sets the settings of the benches `device` and `cable`."""
+        settings_of = files.testbed_settings
+        known = {"bench-example": settings_of("bench-example")}
+
+        def chosen(**cable):
+            own = known["bench-example"]
+            known["device"] = own.model_copy(update={"baseline": "cable"})
+            known["cable"] = own.model_copy(update={"device": "none"} | cable)
+
+        for place in ("workflow.selection", "runner.plan"):
+            monkeypatch.setattr(
+                f"tsnrepro.{place}.testbed_settings",
+                lambda name: known.get(name) or settings_of(name),
+            )
+        monkeypatch.setattr(choose, "check_name", lambda *_: None)
+        monkeypatch.setattr("tsnrepro.workflow.selection.is_recorded", lambda *_: True)
+        return chosen
+
+    @pytest.mark.parametrize("experiment", ["tcp", "rfc2544", "shaping"])
+    def test_any_experiment_that_it_prints_is_enough(self, experiment):
+        (paper,) = plan(Selection(testbed="model", experiments=[experiment])).papers
+        assert paper.name == self.REPORT
+        assert [*paper.columns] == ["selected"]
+
+    def test_of_others_there_is_nothing_to_report(self):
+        chosen = Selection(testbed="model", experiments=["meshed"])
+        assert plan(chosen).papers == ()
+        with pytest.raises(ConfigurationError, match="needs rfc2544, loss"):
+            plan(chosen.model_copy(update={"papers": [self.REPORT]}))
+
+    def test_it_is_the_paper_of_a_bench(self):
+        (paper,) = plan(Selection(testbed="bench-example", experiments=["loss"])).papers
+        assert paper.name == self.REPORT
+
+    def test_the_baseline_stands_beside(self, bench):
+        bench()
+        (paper,) = plan(Selection(testbed="device", experiments=["loss", "latency"])).papers
+        assert [run.testbed for run in paper.columns["selected"]] == ["device"] * 2
+        assert paper.columns["baseline"] == (
+            SelectedRun("cable", "quick", "loss"),
+            SelectedRun("cable", "quick", "latency"),
+        )
+
+    @pytest.mark.parametrize(
+        ("cable", "says"),
+        [
+            ({"device": "GS308"}, "'cable' is no bench with `device: none`"),
+            ({"link_rate_mbps": 100}, "the links of 'cable' have 100 Mb/s, not 1000"),
+        ],
+    )
+    def test_only_a_cable_at_the_same_rate_is_a_baseline(self, bench, cable, says):
+        bench(**cable)
+        with pytest.raises(ConfigurationError, match=says):
+            plan(Selection(testbed="device", experiments=["loss"]))

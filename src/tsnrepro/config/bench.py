@@ -52,6 +52,9 @@ class BenchSettings(ConfigModel):
     device: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._+()/-]{0,63}$")]
     """What lies between the ports: ``none`` is a cable, ``unmanaged`` a device without a name;
     otherwise its name, as records and reports show it. The campaign does not configure it."""
+    baseline: str | None = None
+    """The testbed of the same ports with a cable (``device: none``): what its campaign has stands
+    beside in device reports, and its median latency is taken off."""
     ports: BenchPorts
     """Ports by role."""
     virtual_ports: bool = False

@@ -14,6 +14,8 @@ from tsnrepro.config.registry import experiment_of_key, experiments
 SOURCES = "sources.yaml"
 SELECTED = "selected"
 """Stands for the testbed that the configuration selects for each experiment."""
+BASELINE = "baseline"
+"""Stands for the ``baseline`` of the selected bench; of any other testbed there is none."""
 
 
 class Sources(ConfigModel):
@@ -21,8 +23,9 @@ class Sources(ConfigModel):
 
     document: str | None = None
     """The published document of data/published that it reproduces; by default none."""
-    experiments: Annotated[list[str], Field(min_length=1)]
-    """Experiments that it prints; it is built once all of them are measured."""
+    experiments: list[str] = []
+    """Experiments that it prints; it is built once all of them are measured. Without any it is
+    built from whatever there is of ``optional_experiments``."""
     optional_experiments: Annotated[list[str], formerly("also")] = []
     """Experiments that it also prints if the campaign has them. One that the selected testbed
     cannot measure is printed in the columns of the others."""
@@ -36,6 +39,7 @@ class Sources(ConfigModel):
     optional_columns: Annotated[dict[str, str], formerly("optional")] = {}
     """Testbed by column, of columns that are printed once the record has all their trials. A paper
     does not wait for them, unless the campaign names the testbed in ``compare_with``.
+    ``baseline`` is that of the selected bench, if it has one.
     """
     testbed_kinds: Annotated[Distinct[AnyTestbedKind], formerly("testbeds")] = []
     """Kinds of testbeds that its text describes; by default all that its experiments have."""
@@ -50,11 +54,18 @@ class Sources(ConfigModel):
     @model_validator(mode="after")
     def _experiments_exist(self) -> Self:
         known = list(experiments())
+        if not (self.experiments or self.optional_experiments):
+            raise ValueError("it prints no experiment: name one")
         for name in (*self.experiments, *self.optional_experiments):
             if name not in known:
                 near = get_close_matches(name, known) or known
                 raise ValueError(f"unknown experiment '{name}' (near: {', '.join(near)})")
         return self
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """All experiments that it prints."""
+        return frozenset((*self.experiments, *self.optional_experiments))
 
     @model_validator(mode="after")
     def _primary_exist(self) -> Self:

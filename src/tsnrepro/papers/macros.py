@@ -20,7 +20,7 @@ from tsnrepro.common.latex import escape
 from tsnrepro.common.repository import short_commit
 from tsnrepro.config.papers import SOURCES, sources_of
 from tsnrepro.config.registry import MODEL, experiment
-from tsnrepro.papers import loss_tables
+from tsnrepro.papers import device_report, loss_tables
 from tsnrepro.papers.assertions import (
     ASSERTIONS_FILE,
     Assertion,
@@ -79,6 +79,10 @@ def write_paper_inputs(
     values = judged_together(sources.values(), declared.primary)
     used = scan(manuscript)
     tables = _tables(used, sources, document)
+    report = _device_report(manuscript, used, sources, values)
+    if report:
+        tables |= report.tables()
+        values |= report.derived
     for name, text in tables.items():
         scan_text(text, name, used)
     for key in used.measured:
@@ -113,6 +117,11 @@ def write_paper_inputs(
         ASSERTIONS_FILE: as_json(judged),
         **tables,
     }
+    # Of an earlier record.
+    shutil.rmtree(output / "tables", ignore_errors=True)
+    if report:
+        report.write_figures(output)
+        texts[f"{manuscript.name}.json"] = report.as_json()
     for name, text in texts.items():
         path = output / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -152,8 +161,8 @@ def _no_document(what: str, where: str) -> PublishError:
 
 def _tables(used: UsedNames, sources: DataSources, document: str | None) -> dict[str, str]:
     """Return the generated tables that the manuscript inputs, by file."""
-    check_known(used.tables, loss_tables.GENERATED, "generated table")
-    if not used.tables:
+    check_known(used.tables, (*loss_tables.GENERATED, *device_report.GENERATED), "generated table")
+    if not used.tables.keys() & {*loss_tables.GENERATED}:
         return {}
     for name in (loss_tables.LOSS_ROWS, loss_tables.SWEEP_ROWS):
         if name in used.tables and document is None:
@@ -179,6 +188,15 @@ def _tables(used: UsedNames, sources: DataSources, document: str | None) -> dict
         points = loss_tables.load_payloads(runs[0]) if runs[0] else []
         found[loss_tables.PAYLOAD_ROWS] = loss_tables.payload_rows(points)
     return found
+
+
+def _device_report(
+    manuscript: Path, used: UsedNames, sources: DataSources, values: dict[str, Result]
+) -> device_report.DeviceReport | None:
+    """Return the generated parts of a device report, None for any other manuscript."""
+    if not used.tables.keys() & {*device_report.GENERATED}:
+        return None
+    return device_report.DeviceReport(manuscript / device_report.WORDS_FILE, sources, values)
 
 
 def _is_model(source: DataSource) -> bool:

@@ -79,7 +79,7 @@ def derive(values: Mapping[str, Result], campaigns: Mapping[str, Path]) -> dict[
     """
     found: dict[str, Result] = {}
     for item in derived_results():
-        found[item.key] = _derived(item, RecordedValues({**values, **found}, campaigns))
+        found[item.key] = derived(item, RecordedValues({**values, **found}, campaigns))
     return found
 
 
@@ -138,7 +138,8 @@ class RecordedValues:
         return None
 
 
-def _derived(item: DerivedResult, scope: RecordedValues) -> Result:
+def derived(item: DerivedResult, scope: RecordedValues) -> Result:
+    """Return one derived result; without a value where it cannot be derived."""
     try:
         found = expressions.parse(item.expression).evaluate(scope)
         scope.check_campaigns()

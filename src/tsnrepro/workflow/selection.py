@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.config.bench import CABLE, BenchSettings
 from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
-from tsnrepro.config.papers import SELECTED, manuscripts, sources_of
+from tsnrepro.config.papers import BASELINE, SELECTED, manuscripts, sources_of
 from tsnrepro.config.registry import SHARED_KINDS, Experiment, experiment
 from tsnrepro.imports import manifest
 from tsnrepro.runner.plan import is_recorded
@@ -220,8 +221,9 @@ def _papers(wanted: list[str], runs: tuple[SelectedRun, ...]) -> list[str]:
             raise ConfigurationError(
                 f"unknown manuscript '{name}'", "papers", f"There are: {', '.join(manuscripts())}"
             )
-        if not there.intersection(sources_of(name).experiments):
-            needs = ", ".join(sources_of(name).experiments)
+        sources = sources_of(name)
+        if not there.intersection(sources.experiments or sources.shown):
+            needs = ", ".join(sources.experiments or sources.optional_experiments)
             raise ConfigurationError(
                 f"manuscript '{name}' needs {needs}, and none of them is measured", "papers"
             )
@@ -232,11 +234,15 @@ def _papers(wanted: list[str], runs: tuple[SelectedRun, ...]) -> list[str]:
                 f"It describes: {', '.join(sources_of(name).testbed_kinds)}",
             )
     fitting = [
-        name
-        for name in manuscripts()
-        if {*sources_of(name).experiments} <= there and not _undescribed(name, runs)
+        name for name in manuscripts() if _fits(name, there) and not _undescribed(name, runs)
     ]
     return wanted or fitting
+
+
+def _fits(name: str, there: set[str]) -> bool:
+    """Return whether all that a manuscript needs was measured, and something that it prints."""
+    sources = sources_of(name)
+    return {*sources.experiments} <= there and not there.isdisjoint(sources.shown)
 
 
 def _undescribed(name: str, runs: tuple[SelectedRun, ...]) -> str:
@@ -260,8 +266,7 @@ def _columns(
     ``beside`` are testbeds to measure for optional columns.
     """
     sources = sources_of(name)
-    shown = {*sources.experiments, *sources.optional_experiments}
-    shown_runs = tuple(run for run in runs if run.experiment in shown)
+    shown_runs = tuple(run for run in runs if run.experiment in sources.shown)
     measured = {run.experiment for run in shown_runs}
     of_others = [e for e in requested if e in measured or e in sources.optional_experiments]
     under = shown_runs[0].campaign
@@ -271,16 +276,41 @@ def _columns(
             columns[column] = shown_runs
         elif under != manifest.CAMPAIGN:
             columns[column] = _runs_on(testbed, under, of_others)
-    for column, testbed in sources.optional_columns.items():
+    for column, named in sources.optional_columns.items():
+        testbed = _baseline(shown_runs[0]) if named == BASELINE else named
         there = [
             run
-            for run in _runs_on(testbed, under, of_others)
+            for run in (_runs_on(testbed, under, of_others) if testbed else ())
             if run not in shown_runs
             and (testbed in beside or is_recorded(run.experiment, run.testbed, run.campaign))
         ]
         if there:
             columns[column] = tuple(there)
     return columns
+
+
+def _baseline(run: SelectedRun) -> str | None:
+    """Return the testbed of a bench's baseline, None where it has none.
+
+    Raises
+    ------
+    ConfigurationError
+        It is no bench with a cable, or its links have another rate.
+    """
+    if run.campaign == manifest.CAMPAIGN:
+        return None
+    settings = testbed_settings(run.testbed)
+    if not isinstance(settings, BenchSettings) or settings.baseline is None:
+        return None
+    cable = testbed_settings(settings.baseline)
+    if not isinstance(cable, BenchSettings) or cable.device != CABLE:
+        problem = f"'{settings.baseline}' is no bench with `device: none`"
+    elif cable.link_rate_mbps != settings.link_rate_mbps:
+        rates = f"{cable.link_rate_mbps} Mb/s, not {settings.link_rate_mbps}"
+        problem = f"the links of '{settings.baseline}' have {rates}"
+    else:
+        return settings.baseline
+    raise ConfigurationError(problem, f"config/testbeds/{run.testbed}.yaml: baseline")
 
 
 def _runs_on(testbed: str, under: str, names: Iterable[str]) -> tuple[SelectedRun, ...]:

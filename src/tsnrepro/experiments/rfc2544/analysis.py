@@ -520,7 +520,7 @@ def _latency(results: Results, frame: int, configuration: str, table: pd.DataFra
         for quantity in ("half_round_trip", "round_trip", "one_way"):
             chosen = table[(table["load"] == load) & (table["quantity"] == quantity)]
             name = f"{_EXPERIMENT}.latency.frame_{frame}.{configuration}.{load}.{quantity}"
-            for statistic in ("mean", "p99"):
+            for statistic in ("mean", "p50", "p99"):
                 estimate = mean(chosen, f"{statistic}_us", "µs")
                 results.estimate(f"{name}.{statistic}_us", estimate, 1, chosen["trial"])
 

@@ -342,7 +342,7 @@ EXPERIMENT = Experiment(
         "rfc2544.saturation.*.{control,frer}.{payload_mbps,line_percent,ratio}",
         "rfc2544.back_to_back.*.{control,frer}.{burst.count,buffer.count,buffer_us}",
         "rfc2544.system_recovery.*.{control,frer}.ms",
-        "rfc2544.latency.*.{control,frer}.*.*.{mean_us,p99_us}",
+        "rfc2544.latency.*.{control,frer}.*.*.{mean_us,p50_us,p99_us}",
         "rfc2544.latency.*.{control,frer}.*.*.difference.{mean_us,p99_us}",
         "rfc2544.accuracy.*.{calm,stalls}.{within_percent,median_ratio_percent}",
         "rfc2544.accuracy.*.*.{calm,stalls}.{within_percent,median_ratio_percent}",
