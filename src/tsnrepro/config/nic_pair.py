@@ -9,7 +9,7 @@ from tsnrepro.config.ptp import PtpSettings
 from tsnrepro.config.rack import (
     Access,
     RackStation,
-    ReachedHosts,
+    MeasuredHosts,
     check_different_hosts,
     check_same_network,
 )
@@ -77,7 +77,7 @@ class NicPairHosts(ConfigModel):
         return self
 
 
-class NicPairSettings(ReachedHosts):
+class NicPairSettings(MeasuredHosts):
     """A talker and a listener whose network cards are cabled to each other or to one switch."""
 
     kind: Literal["nic-pair"] = "nic-pair"

@@ -50,6 +50,10 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
 
         cards: JobTestbed = NicPairTestbed(settings, name, purpose)
         return cards
+    if isinstance(settings, BenchSettings) and settings.switches:
+        from tsnrepro.testbeds.bench.switched import SwitchedBench  # noqa: PLC0415
+
+        return SwitchedBench(settings, name, purpose)
     if isinstance(settings, BenchSettings):
         from tsnrepro.testbeds.bench.testbed import BenchTestbed  # noqa: PLC0415
 

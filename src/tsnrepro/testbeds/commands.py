@@ -10,7 +10,7 @@ from tsnrepro.common.topology import STATIONS
 from tsnrepro.config import BenchSettings, Configuration, NicPairSettings, RackSettings
 from tsnrepro.config.files import testbed_settings
 from tsnrepro.config.registry import SHARED_KINDS
-from tsnrepro.testbeds.bench.ports import give_back
+from tsnrepro.testbeds.bench import switched
 from tsnrepro.testbeds.doctor import bench, bench_frames
 from tsnrepro.testbeds.doctor.examine import examine
 from tsnrepro.testbeds.doctor.findings import STOP, Finding
@@ -135,7 +135,7 @@ def restore_rack(name: str, *, dry_run: bool) -> None:
     sink = print_command if dry_run else None
     with TestbedLock(name, f"restoring {name}"):
         if isinstance(settings, BenchSettings):
-            found = give_back(journal, sink)
+            found = switched.restore(name, sink=sink)
         elif isinstance(settings, NicPairSettings):
             found = nic_pair.restore(name, journal, sink)
         else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsnrepro.common.errors import TestbedError, TsnreproError
-from tsnrepro.common.topology import LISTENER, SWITCHES, TALKER, member_names
+from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER, member_names
 from tsnrepro.config import BenchSettings, parse
 from tsnrepro.testbeds.hosts import ports
 from tsnrepro.testbeds.hosts.local import LocalHost
@@ -22,7 +22,7 @@ from tsnrepro.tools.parsing import json_rows
 
 HERE = "this machine"
 ROLES = dict(zip((TALKER, LISTENER), SWITCHES, strict=True))
-"""The host whose namespaces a role's ports are moved into."""
+"""The host whose namespaces a role's ports are moved into: the role's own if that has a driver."""
 _LINK_LOCAL_ROUTES = ("fe80::/64", "multicast", "ff00::/8")
 
 
@@ -47,12 +47,13 @@ def namespace(testbed: str, host: str) -> str:
 
 def ports_of(settings: BenchSettings) -> list[Port]:
     """Return the ports of a bench."""
-    names = member_names(settings.paths)
-    return [
-        Port(role, device, host, name)
-        for role, host in ROLES.items()
-        for name, device in zip(names, getattr(settings.ports, role), strict=True)
-    ]
+    found = []
+    for role, switch in ROLES.items():
+        driven, devices = switch in settings.driven, getattr(settings.ports, role)
+        names = [CARD] if driven else member_names(len(devices))
+        host = role if driven else switch
+        found += [Port(role, d, host, n) for d, n in zip(devices, names, strict=True)]
+    return found
 
 
 def local_shell(sink: CommandSink | None = None) -> Shell:
@@ -164,23 +165,17 @@ def save(shell: Shell, settings: BenchSettings) -> dict[str, Any]:
 
 
 def _save(shell: Shell, device: str) -> dict[str, Any]:
-    link = ports.link_of(shell, device)
     return {
-        "mac": link["address"],
-        "promiscuous": "PROMISC" in link["flags"],
-        "port": ports.save(shell, device),
+        "mac": ports.link_of(shell, device)["address"], "port": ports.save(shell, device),
     }
 
 
 def _restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
     """Restore the state of a port that is back on this machine, and verify it."""
-    if ("PROMISC" in ports.link_of(shell, device)["flags"]) != state["promiscuous"]:
-        mode = "on" if state["promiscuous"] else "off"
-        shell.change(["ip", "link", "set", "dev", device, "promisc", mode])
     ports.restore(shell, device, state["port"])
-    now = _save(shell, device)
-    if now != state and not shell.dry_run:
-        raise TestbedError(f"{device} is not restored: it is {now} and was {state}", HERE)
+    now = ports.save(shell, device)
+    if now != now | state["port"] and not shell.dry_run:
+        raise TestbedError(f"{device} is not restored: it is {now} and was {state['port']}", HERE)
 
 
 # --- moving -----------------------------------------------------------------------------------
@@ -260,7 +255,7 @@ def give_back(journal: Journal, sink: CommandSink | None = None) -> bool:
                 _restore(shell, port.device, state)
         except TsnreproError as error:
             problems.append(str(error))
-    for host in ROLES.values():
+    for host in {port.host for port in ports_of(settings)}:
         _remove_namespace(shell, namespace(journal.testbed, host))
     if problems:
         raise TestbedError("; ".join(problems), where, remedy)
