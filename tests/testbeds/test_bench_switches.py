@@ -109,6 +109,30 @@ def test_a_killed_campaign_gives_back_the_ports_and_restores_the_switches(tmp_pa
         assert not [*pc.folder.glob("*.json")]
 
 
+EXAMINE = """\
+from tsnrepro.testbeds.doctor import examine, frer
+findings = examine.examine_switches(settings)
+frer.SwitchedBench = lambda *arguments: SwitchedBench(*arguments, folder)
+frer._LINK_SECONDS = 0.05
+findings += frer.verify_frer_on(settings, sys.argv[2])
+print("RESULT" + json.dumps([each.as_dict() for each in findings]))
+"""
+
+
+@pytest.mark.namespaces
+@pytest.mark.slow
+def test_the_doctor_examines_the_switches_and_proves_frer_by_frames(tmp_path, alone):
+    with around_pc(tmp_path, ("ebpf", None)) as pc:
+        before = fingerprint(pc)
+        done = python(pc, EXAMINE)
+        assert fingerprint(pc) == before
+    assert "RESULT" in done.stdout, done.stderr[-3000:]
+    found = json.loads(done.stdout.partition("RESULT")[2])
+    assert {"reachable", "login shell"} <= {f["check"] for f in found if f["role"] == "sw1"}
+    assert not [f for f in found if f["verdict"] == "stop"]
+    assert [f for f in found if "alone" in f["found"] or "alone" in f["check"]], found
+
+
 SWITCH = {"driver": "ebpf", "address": "192.0.2.2", "host_port": "e0", "member_ports": ["e1", "e2"]}
 GOOD = {
     "kind": "bench",

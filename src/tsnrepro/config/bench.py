@@ -122,7 +122,9 @@ class BenchSettings(ConfigModel):
         if self.device == CABLE:
             raise ValueError("device is none, a cable, and there are switches: name the device")
         if unused := [n for n in ("queue_bytes", "burst_bytes") if n in self.model_fields_set]:
-            raise ValueError(f"{' and '.join(unused)}: with switches the ports have their own queues")
+            raise ValueError(
+                f"{' and '.join(unused)}: with switches the ports have their own queues"
+            )
         for role, name in zip(STATIONS, SWITCHES, strict=True):
             count = len(getattr(self.ports, role))
             if self.driver_of(name) and count != 1:

@@ -8,8 +8,8 @@ from tsnrepro.config.base import DEVICE_NAME_LENGTH, ConfigModel, DeviceName
 from tsnrepro.config.ptp import PtpSettings
 from tsnrepro.config.rack import (
     Access,
-    RackStation,
     MeasuredHosts,
+    RackStation,
     check_different_hosts,
     check_same_network,
 )

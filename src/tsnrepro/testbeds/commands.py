@@ -1,6 +1,7 @@
 """``tsnrepro doctor``, ``configure`` and ``restore``, for racks, NIC pairs and benches."""
 
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import cast, get_args
@@ -12,7 +13,7 @@ from tsnrepro.config.files import testbed_settings
 from tsnrepro.config.registry import SHARED_KINDS
 from tsnrepro.testbeds.bench import switched
 from tsnrepro.testbeds.doctor import bench, bench_frames
-from tsnrepro.testbeds.doctor.examine import examine
+from tsnrepro.testbeds.doctor.examine import examine, examine_switches
 from tsnrepro.testbeds.doctor.findings import STOP, Finding
 from tsnrepro.testbeds.doctor.frer import verify_frer_on
 from tsnrepro.testbeds.doctor.machine import examine_machine
@@ -45,7 +46,7 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
     """
     settings = testbed_settings(name)
     if isinstance(settings, BenchSettings):
-        findings, send = bench.examine(settings), partial(bench_frames.send, settings, name)
+        findings, send = _examine_bench(settings, name)
     elif settings.kind not in SHARED_KINDS:
         findings, send = examine_machine(name), list
     else:
@@ -62,6 +63,16 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
         raise TestbedError(
             f"{len(stops)} of {len(findings)} checks failed", name, "Each names its remedy"
         )
+
+
+def _examine_bench(
+    settings: BenchSettings, name: str
+) -> tuple[list[Finding], Callable[[], list[Finding]]]:
+    """Return the findings on a bench, and what sends frames over it."""
+    findings = bench.examine(settings)
+    if settings.switches is None:
+        return findings, partial(bench_frames.send, settings, name)
+    return findings + examine_switches(settings), partial(verify_frer_on, settings, name)
 
 
 def _verify_frer(settings: RackSettings | NicPairSettings, name: str) -> list[Finding]:

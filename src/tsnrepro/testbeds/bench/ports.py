@@ -8,7 +8,7 @@ namespaces, and the ports are where they were.
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tsnrepro.common.errors import TestbedError, TsnreproError
@@ -166,7 +166,8 @@ def save(shell: Shell, settings: BenchSettings) -> dict[str, Any]:
 
 def _save(shell: Shell, device: str) -> dict[str, Any]:
     return {
-        "mac": ports.link_of(shell, device)["address"], "port": ports.save(shell, device),
+        "mac": ports.link_of(shell, device)["address"],
+        "port": ports.save(shell, device),
     }
 
 
@@ -183,7 +184,11 @@ def _restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
 
 @contextmanager
 def moved(
-    shell: Shell, settings: BenchSettings, journal: Journal, pids: Mapping[str, int]
+    shell: Shell,
+    settings: BenchSettings,
+    journal: Journal,
+    pids: Mapping[str, int],
+    listed: list[Port] | None = None,
 ) -> Iterator[None]:
     """Move the ports into the network namespaces of hosts for a block, and give them back after it.
 
@@ -197,6 +202,8 @@ def moved(
         Gets the ports' state before the first is moved.
     pids
         A process in the namespaces of each host.
+    listed
+        Where each port goes; by default as :func:`ports_of` says.
 
     Raises
     ------
@@ -204,13 +211,15 @@ def moved(
         A port is in use or cannot be moved, or is not back as it was; all others are.
     """
     check(shell, settings)
-    entry = {"settings": settings.model_dump(mode="json"), "token": ""}
+    listed = listed or ports_of(settings)
+    entry: dict[str, Any] = {"settings": settings.model_dump(mode="json"), "token": ""}
+    entry["ports"] = [asdict(port) for port in listed]
     journal.write(entry | {"state": save(shell, settings)})
     with Rollback() as rollback:
         rollback.defer(give_back, journal)
         for host, pid in pids.items():
             shell.change(["ip", "netns", "attach", namespace(journal.testbed, host), str(pid)])
-        for port in ports_of(settings):
+        for port in listed:
             _move(shell, port.device, port.name, pids[port.host])
         yield
 
@@ -248,14 +257,16 @@ def give_back(journal: Journal, sink: CommandSink | None = None) -> bool:
     where, remedy = str(journal.path), "Plug it in, or remove this file if it is gone for good"
     settings = parse(BenchSettings, entry["settings"], where, from_record=True)
     shell, problems = local_shell(sink), []
-    for port in ports_of(settings):
+    # Journals of former releases do not list the ports.
+    listed = [Port(**port) for port in entry.get("ports", ())] or ports_of(settings)
+    for port in listed:
         state = entry["state"][port.device]
         try:
             if _bring_here(shell, journal.testbed, port, state["mac"]):
                 _restore(shell, port.device, state)
         except TsnreproError as error:
             problems.append(str(error))
-    for host in {port.host for port in ports_of(settings)}:
+    for host in {port.host for port in listed}:
         _remove_namespace(shell, namespace(journal.testbed, host))
     if problems:
         raise TestbedError("; ".join(problems), where, remedy)

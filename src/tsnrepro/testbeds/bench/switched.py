@@ -8,27 +8,19 @@ station's own; on one without, this machine's ports are those of a switch of our
 
 """
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import paramiko
-
-from tsnrepro.common.topology import CARD, HOST_PORT, HOSTS, LISTENER, STATIONS, SWITCHES
+from tsnrepro.common.topology import HOSTS, LISTENER, SWITCHES
 from tsnrepro.config import BenchSettings, RackSettings
-from tsnrepro.testbeds.bench import ports as bench_ports
-from tsnrepro.testbeds.bench.ports import give_back, local_shell, ports_of
-from tsnrepro.testbeds.emulated.namespace import NamespaceHost, cable, missing_requirements
-from tsnrepro.testbeds.emulated.servers import SshServers
-from tsnrepro.testbeds.emulated.testbed import LOCK
+from tsnrepro.testbeds.bench.hosts import hosts_here
+from tsnrepro.testbeds.bench.ports import give_back, ports_of
 from tsnrepro.testbeds.hosts import facts
-from tsnrepro.testbeds.hosts.lease import TestbedLock
 from tsnrepro.testbeds.hosts.rollback import Journal, roll_back
 from tsnrepro.testbeds.hosts.shell import CommandSink
 from tsnrepro.testbeds.hosts.ssh import SshHost
 from tsnrepro.testbeds.rack.testbed import RackHosts, RackTestbed
-from tsnrepro.testbeds.requirements import require_none_missing
 
 
 class SwitchedBench(RackTestbed):
@@ -72,7 +64,11 @@ class SwitchedBench(RackTestbed):
 
     def __enter__(self) -> "SwitchedBench":
         with ExitStack() as stack:
-            self._bring_here(stack)
+            roles = [role for role in HOSTS if role not in self._bench.driven]
+            self._here = hosts_here(
+                *(stack, self._bench, self._ports_journal, self._purpose),
+                *(roles, ports_of(self._bench)),
+            )
             super().__enter__()
             self._around = stack.pop_all()
         return self
@@ -80,33 +76,6 @@ class SwitchedBench(RackTestbed):
     def __exit__(self, *details: object) -> None:
         with self._around:
             super().__exit__(*details)
-
-    def _bring_here(self, stack: ExitStack) -> None:
-        """Make the hosts of this machine, with its ports in them."""
-        require_none_missing(missing_requirements(), self.kind)
-        for lock in (LOCK, self._ports_journal.testbed):
-            stack.enter_context(TestbedLock(lock, self._purpose))
-        give_back(self._ports_journal)
-        bench_ports.check(local_shell(), self._bench)
-        spaces = {}
-        for role in HOSTS:
-            if role not in self._bench.driven:
-                spaces[role] = NamespaceHost(role)
-                stack.callback(spaces[role].close)
-        for station, switch in zip(STATIONS, SWITCHES, strict=True):
-            if switch in spaces:
-                cable(spaces[station], CARD, spaces[switch], HOST_PORT)
-        pids = {port.host: spaces[port.host].pid for port in ports_of(self._bench)}
-        stack.enter_context(
-            bench_ports.moved(local_shell(), self._bench, self._ports_journal, pids)
-        )
-        self._log_in(spaces, stack)
-
-    def _log_in(self, spaces: Mapping[str, NamespaceHost], stack: ExitStack) -> None:
-        servers, key = SshServers(stack), paramiko.ECDSAKey.generate()
-        for role, space in spaces.items():
-            self._here[role] = servers.connect(space, key)
-            stack.callback(self._here[role].close)
 
     def _connect(self, stack: ExitStack) -> RackHosts:
         return RackHosts(self.settings, stack, roles=self._bench.driven, here=self._here)
