@@ -153,7 +153,7 @@ def test_what_has_no_driver_is_here():
     [
         ({"device": "none"}, "there are switches: name the device"),
         ({"switches": {}}, "neither sw1 nor sw2"),
-        ({"queue_bytes": 100_000}, "the ports have their own queues"),
+        ({"queue_bytes": 100_000}, "the ports' own queues are used"),
         ({"ports": {"talker": ["a"], "listener": ["b"]}}, "the n-th of one is cabled to"),
         ({"ports": {"talker": ["a", "d"], "listener": ["b", "c"]}}, "sw1 is cabled to one"),
         ({"switches": {"sw1": SWITCH, "sw2": SWITCH}}, "listener has 2 ports, and sw2"),

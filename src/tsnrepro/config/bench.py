@@ -37,6 +37,7 @@ from tsnrepro.config.rack import (
 CABLE = "none"
 """The device of a bench whose ports are cabled to each other."""
 _OF_BOTH = ("link_rate_mbps", "frer", "receive_buffer_bytes", "listener_sched_fifo")
+_OF_OUR_QUEUES = ("queue_bytes", "burst_bytes")
 _Ports = Annotated[Distinct[DeviceName], Field(min_length=1, max_length=8)]
 
 
@@ -121,9 +122,11 @@ class BenchSettings(ConfigModel):
     def _check_switches(self) -> None:
         if self.device == CABLE:
             raise ValueError("device is none, a cable, and there are switches: name the device")
-        if unused := [n for n in ("queue_bytes", "burst_bytes") if n in self.model_fields_set]:
+        fields = type(self).model_fields
+        unused = [n for n in _OF_OUR_QUEUES if getattr(self, n) != fields[n].default]
+        if unused:
             raise ValueError(
-                f"{' and '.join(unused)}: with switches the ports have their own queues"
+                f"{' and '.join(unused)}: with switches the ports' own queues are used"
             )
         for role, name in zip(STATIONS, SWITCHES, strict=True):
             count = len(getattr(self.ports, role))
@@ -133,7 +136,7 @@ class BenchSettings(ConfigModel):
         _ = self.rack
 
     def driver_of(self, switch: str) -> RackSwitch | None:
-        """Return the settings of a switch that has a driver, None of one on this machine's ports."""
+        """Return the settings of a switch with a driver, None of one on this machine's ports."""
         return getattr(self.switches, switch, None)
 
     @property

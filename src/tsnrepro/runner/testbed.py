@@ -50,17 +50,21 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
 
         cards: JobTestbed = NicPairTestbed(settings, name, purpose)
         return cards
-    if isinstance(settings, BenchSettings) and settings.switches:
-        from tsnrepro.testbeds.bench.switched import SwitchedBench  # noqa: PLC0415
-
-        return SwitchedBench(settings, name, purpose)
     if isinstance(settings, BenchSettings):
-        from tsnrepro.testbeds.bench.testbed import BenchTestbed  # noqa: PLC0415
-
-        return BenchTestbed(settings, name, purpose)
+        return _open_bench(settings, name, purpose)
     from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed  # noqa: PLC0415
 
     return EmulatedTestbed(settings, purpose)
+
+
+def _open_bench(settings: BenchSettings, name: str, purpose: str) -> Testbed:
+    if settings.switches:
+        from tsnrepro.testbeds.bench.switched import SwitchedBench  # noqa: PLC0415
+
+        return SwitchedBench(settings, name, purpose)
+    from tsnrepro.testbeds.bench.testbed import BenchTestbed  # noqa: PLC0415
+
+    return BenchTestbed(settings, name, purpose)
 
 
 def open_for(

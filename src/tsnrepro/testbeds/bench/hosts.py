@@ -22,6 +22,7 @@ def hosts_here(
     settings: BenchSettings,
     journal: Journal,
     purpose: str,
+    *,
     roles: Collection[str],
     listed: list[Port],
 ) -> dict[str, SshHost]:

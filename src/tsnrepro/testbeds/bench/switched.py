@@ -67,7 +67,8 @@ class SwitchedBench(RackTestbed):
             roles = [role for role in HOSTS if role not in self._bench.driven]
             self._here = hosts_here(
                 *(stack, self._bench, self._ports_journal, self._purpose),
-                *(roles, ports_of(self._bench)),
+                roles=roles,
+                listed=ports_of(self._bench),
             )
             super().__enter__()
             self._around = stack.pop_all()

@@ -71,6 +71,7 @@ class RackHosts(RemoteHosts):
         stack: ExitStack,
         sink: CommandSink | None = None,
         unreachable: Unreachable | None = None,
+        *,
         roles: tuple[str, ...] = HOSTS,
         here: Mapping[str, SshHost] = MappingProxyType({}),
     ) -> None:
