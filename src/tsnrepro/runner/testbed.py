@@ -72,11 +72,16 @@ def open_for(
 ) -> Testbed:
     """Return the testbed for an experiment; see :func:`open_testbed`.
 
-    Where the experiment needs queueing disciplines, an emulated testbed runs jobs on this
-    machine's kernel.
+    Where the experiment has networks of its own, a bench runs jobs; where it needs queueing
+    disciplines, an emulated testbed runs them on this machine's kernel.
     """
     settings = testbed_settings(name)
     declared = experiment_of(experiment)
+    if declared.own_network and isinstance(settings, BenchSettings):
+        from tsnrepro.testbeds.bench.jobs import BenchJobs  # noqa: PLC0415
+
+        bench: JobTestbed = BenchJobs(settings, name, purpose)
+        return bench
     if declared.qdiscs and isinstance(settings, EmulatedSettings):
         from tsnrepro.testbeds.emulated.local_jobs import LocalJobs  # noqa: PLC0415
 

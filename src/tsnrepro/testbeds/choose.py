@@ -85,10 +85,17 @@ def unsupported_reason(
         return ""
     if rate := getattr(section, "link_rate_mbps", None):
         return f"link_rate_mbps is {rate}, and a {settings.kind} cannot change its links"
-    if isinstance(settings, BenchSettings) and settings.switches:
-        settings = settings.rack
-    if isinstance(settings, RackSettings):
-        return _unsupported_on_rack(experiment, settings)
+    if isinstance(settings, BenchSettings):
+        return _unsupported_on_bench(experiment, settings)
+    return _unsupported_on_rack(experiment, settings)
+
+
+def _unsupported_on_bench(experiment: Experiment, settings: BenchSettings) -> str:
+    """Return why a bench does not support an experiment."""
+    if experiment.own_network and (settings.switches or settings.paths > 1):
+        return "it needs one port each of talker and listener, and no switches"
+    if settings.switches:
+        return _unsupported_on_rack(experiment, settings.rack)
     return _ONE_PATH if experiment.several_streams and settings.paths == 1 else ""
 
 

@@ -13,6 +13,9 @@ from tsnrepro.tools.parsing import json_rows
 # Room for the R-TAG and a VLAN tag.
 MEMBER_MTU = 1600
 
+STATION_MTU = 1500
+"""What campaigns assume of talker and listener."""
+
 LOGIN_REMEDY = "Assign the host an address on another port, and log in there"
 NO_DEVICE = re.compile("does not exist|Cannot find device|can't find device")
 """What ip(8) and tc(8) print of a device that the host lacks."""
@@ -193,6 +196,22 @@ def check_queues(shell: Shell, device: str) -> None:
             f"{device} has configured queues: {', '.join(queues)}",
             shell.name,
             f"`tc qdisc del dev {device} root` on the host, or use another card",
+        )
+
+
+def check_mtu(shell: Shell, device: str, state: dict[str, Any]) -> None:
+    """Refuse a station's card that cannot send the frames of a campaign.
+
+    Raises
+    ------
+    TestbedError
+        Its MTU is too small.
+    """
+    if state["mtu"] < STATION_MTU:
+        raise TestbedError(
+            f"{device} has an MTU of {state['mtu']} bytes, and campaigns need {STATION_MTU}",
+            shell.name,
+            f"`ip link set dev {device} mtu {STATION_MTU}` on the host",
         )
 
 
