@@ -360,7 +360,11 @@ def fingerprint(rack: Rack) -> dict:
             for link in links
         }
         found[role] = {
-            "links": [(link["ifname"], link["mtu"], sorted(link["flags"])) for link in links],
+            # Whether there is a carrier is known a second later.
+            "links": [
+                (link["ifname"], link["mtu"], "UP" in link["flags"], "PROMISC" in link["flags"])
+                for link in links
+            ],
             "addresses": addresses,
             "offloads": [rack.run(role, "ethtool", "-k", link["ifname"]) for link in links],
             "queues": rack.run(role, "tc", "qdisc", "show"),

@@ -113,7 +113,7 @@ EXAMINE = """\
 from tsnrepro.testbeds.doctor import examine, frer
 findings = examine.examine_switches(settings)
 frer.SwitchedBench = lambda *arguments: SwitchedBench(*arguments, folder)
-frer._LINK_SECONDS = 0.05
+frer.verify_frer.__kwdefaults__["link_s"] = 0.05
 findings += frer.verify_frer_on(settings, sys.argv[2])
 print("RESULT" + json.dumps([each.as_dict() for each in findings]))
 """

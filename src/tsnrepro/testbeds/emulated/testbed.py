@@ -91,6 +91,7 @@ class EmulatedTestbed:
     machines = (LISTENER,)
     """One host of each machine: all hosts are on this one."""
     max_parallel = 1
+    _faults: type[Faults] = Faults
     faults: Faults
     """Fault injection, once the testbed is up."""
     frerctl: str
@@ -128,7 +129,7 @@ class EmulatedTestbed:
         # Whatever the kind: what runs on this machine would interfere.
         self._stack.enter_context(TestbedLock(LOCK, self._purpose))
         self.frerctl = str(frer.frerctl())
-        self.faults = Faults(self.hosts, self.settings, self.frerctl)
+        self.faults = self._faults(self.hosts, self.settings, self.frerctl)
         names = [*HOSTS, DELAY] if self.settings.delayed_paths else HOSTS
         for name in names:
             self._spaces[name] = NamespaceHost(name)
