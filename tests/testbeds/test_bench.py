@@ -277,6 +277,38 @@ def test_a_port_that_came_back_under_another_name_gets_its_own(cable):
         assert "True" in out, err
 
 
+MEANWHILE = """\
+import subprocess
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True)
+
+with testbed:
+    {meanwhile}
+print("RESULT")
+"""
+RENAMED = """\
+space = "tsnrepro-" + sys.argv[2] + "-sw1"
+    ip("-n", space, "link", "set", "m0", "down")
+    ip("-n", space, "link", "set", "m0", "name", "eth9")
+"""
+# Both ends of a veth pair come back together, under their names and addresses.
+REPLUGGED = """\
+state = testbed._journal.read()["state"]
+    ip("-n", "tsnrepro-" + sys.argv[2] + "-sw1", "link", "del", "m0")
+    one, other = [["name", d, "address", s["mac"]] for d, s in state.items()]
+    ip("link", "add", *one, "type", "veth", "peer", *other)
+    ip("link", "set", one[1], "up")
+"""
+
+
+@pytest.mark.parametrize("meanwhile", [RENAMED, REPLUGGED], ids=["renamed", "plugged in again"])
+def test_a_port_that_is_changed_while_it_measures_is_given_back(cable, meanwhile):
+    with unchanged(cable):
+        out, err = cable.python(MEANWHILE.format(meanwhile=meanwhile))
+        assert "RESULT" in out, err[-3000:]
+
+
 def test_after_a_power_failure_the_ports_are_where_they_were(cable):
     with unchanged(cable):
         killed(cable, seconds=0.1)

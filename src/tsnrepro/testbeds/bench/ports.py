@@ -279,10 +279,12 @@ def _bring_here(shell: Shell, testbed: str, port: Port, mac: str) -> bool:
     """Move a port back and return whether it is here, which on a dry run it need not be."""
     space = port.namespace(testbed)
     inside = _devices_in(shell, space)
-    for name in (port.name, port.device):
-        if name in inside:
-            _move(shell, name, port.device, os.getpid(), ("-n", space))
-            return not shell.dry_run
+    named = [name for name in (port.name, port.device) if name in inside]
+    # Renamed meanwhile.
+    named += [name for name, address in inside.items() if address == mac]
+    if named:
+        _move(shell, named[0], port.device, os.getpid(), ("-n", space))
+        return not shell.dry_run
     if ports.links(shell, [port.device]):
         return True
     # The kernel moves a card out of a namespace that ends, under the name that it had there.
@@ -294,9 +296,11 @@ def _bring_here(shell: Shell, testbed: str, port: Port, mac: str) -> bool:
     return not shell.dry_run
 
 
-def _devices_in(shell: Shell, space: str) -> list[str]:
+def _devices_in(shell: Shell, space: str) -> dict[str, str]:
+    """Return the devices in a network namespace with their MAC addresses."""
     shown = shell.query(["ip", "-n", space, "-j", "link", "show"])
-    return [] if shown.exit_status else [row["ifname"] for row in json_rows(shown.stdout, "ip")]
+    rows = [] if shown.exit_status else json_rows(shown.stdout, "ip")
+    return {row["ifname"]: row["address"] for row in rows if "address" in row}
 
 
 def _device_with(shell: Shell, mac: str) -> str | None:
