@@ -48,9 +48,12 @@ def verify_frer(testbed: RackTestbed, *, link_s: float = _LINK_SECONDS) -> list[
 
 def verify_frer_on(settings: RackSettings | BenchSettings, name: str) -> list[Finding]:
     """Configure a rack for FRER, or a bench's switches, verify that it works, and restore them."""
-    made = SwitchedBench if isinstance(settings, BenchSettings) else RackTestbed
-    with made(settings, name, "tsnrepro doctor --frer") as testbed:
-        return verify_frer(testbed)
+    purpose = "tsnrepro doctor --frer"
+    if isinstance(settings, RackSettings):
+        with RackTestbed(settings, name, purpose) as testbed:
+            return verify_frer(testbed)
+    with SwitchedBench(settings, name, purpose) as bench:
+        return verify_frer(bench)
 
 
 def _send(testbed: RackTestbed) -> CounterDifferences:
