@@ -344,7 +344,9 @@ class AroundPc(Rack):
         switches = {name: rack["hosts"][name] for name in self.drivers}
         listener = self.PORTS[1:] if "sw2" not in self.drivers else self.PORTS[1:2]
         return {
-            **{"kind": "bench", "device": "D10", "virtual_ports": True, "frer": rack["frer"]},
+            **{"kind": "bench", "device": "D10", "virtual_ports": True},
+            # The most that every driver supports.
+            "frer": rack["frer"] | {"history_length": 32},
             "ports": {"talker": [self.PORTS[0]], "listener": [*listener]},
             "switches": {"known_hosts": rack["known_hosts"], **switches},
         }

@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from benches import LISTENER_PORTS, TALKER_PORTS, Pc, unchanged
+from benches import BAD_DEVICE, LISTENER_PORTS, SPOILS, TALKER_PORTS, Pc, unchanged
 
 from tsnrepro.testbeds.bench.ports import namespace
 
@@ -101,6 +101,35 @@ def test_experiments_run_unchanged(pc):
         for record in run["records"]:
             assert record["status"] == "measured", (name, record)
             assert record["factors"]["configuration"] == "control"
+
+
+BAD = """\
+from tsnrepro.experiments.loss import measure as loss
+from tsnrepro.records.store import Trial
+from tsnrepro.runner.measurement import Measurement
+
+common = {"configuration": "control", "payload_bytes": 1472, "duration_s": 2}
+with testbed:
+    found = Measurement()
+    factors = {**common, "rate_mbps": 2, "generator": "talker"}
+    loss.measure(testbed, Trial("loss", "test", factors, 1), found)
+print("RESULT" + json.dumps(found.values["accounting"]))
+"""
+
+
+@pytest.mark.parametrize("spoils", SPOILS)
+def test_what_a_bad_device_does_is_between_the_ports(tmp_path, alone, spoils):
+    """One that loses every tenth frame, is slow or lets none through: named, and no error."""
+    bad = BAD_DEVICE.format(spoils=SPOILS[spoils])
+    with Pc(tmp_path, "GS308") as pc, unchanged(pc), pc.poor_device(bad):
+        out, err = pc.python(BAD)
+    assert "RESULT" in out, err[-3000:]
+    found = json.loads(out.partition("RESULT")[2])
+    lost = found["drops"].pop("between sw1 m0 and sw2 m0")
+    assert lost + found["received"] == found["sent"]
+    assert not any(found["drops"].values())
+    share = {"loses": (0.05, 0.15), "is slow": (0, 1), "is mute": (1, 1)}[spoils]
+    assert share[0] <= lost / found["sent"] <= share[1]
 
 
 FRER = """\
