@@ -125,9 +125,10 @@ def test_what_a_bad_device_does_is_between_the_ports(tmp_path, alone, spoils):
         out, err = pc.python(BAD)
     assert "RESULT" in out, err[-3000:]
     found = json.loads(out.partition("RESULT")[2])
+    assert found["received"] + sum(found["drops"].values()) == found["sent"], found
     lost = found["drops"].pop("between sw1 m0 and sw2 m0")
-    assert lost + found["received"] == found["sent"]
-    assert not any(found["drops"].values())
+    # A slow one still has frames, and answers to ARP, when the trial ends.
+    assert spoils == "is slow" or not any(found["drops"].values()), found
     share = {"loses": (0.05, 0.15), "is slow": (0, 1), "is mute": (1, 1)}[spoils]
     assert share[0] <= lost / found["sent"] <= share[1]
 
