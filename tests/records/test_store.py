@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tsnrepro.common.errors import RecordError
-from tsnrepro.records.files import PARTIAL_PREFIX, Batch, canonical_json
+from tsnrepro.records.files import PARTIAL_PREFIX, Batch, canonical_json, write_and_sync
 from tsnrepro.records.store import SUMS, RawStore, Trial, trial_files
 
 TRIAL = Trial("loss", "frer-1472B-500M", {"configuration": "frer", "rate_mbps": 500.0}, 2)
@@ -338,3 +338,8 @@ def test_a_full_disk_is_said_with_the_place_and_the_remedy(store, monkeypatch):
     told = rf"No space left on device \({store.folder}/frer.*\)\. Free space"
     with pytest.raises(RecordError, match=told):
         store.put(TRIAL, 1, DOCUMENT, OUTPUTS)
+
+
+def test_a_full_disk_is_named_with_the_file():
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        write_and_sync(Path("/dev/full"), bytes(100))

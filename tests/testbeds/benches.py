@@ -39,6 +39,21 @@ while True:
             ports[ports[0] is port].send(frame)
 """
 
+# Large frames only: what tools agree on before a test passes.
+BAD_DEVICE = (
+    POOR_DEVICE.replace(
+        "len(frame) <= 1514:",
+        "not (len(frame) > 1000 and {spoils}):",
+    )
+    .replace("import select", "import time, itertools, select")
+    .replace("while True:", "count = itertools.count()\nwhile True:")
+)
+SPOILS = {
+    "loses": "next(count) % 10 == 0",
+    "is slow": "time.sleep(0.02)",
+    "is mute": "True",
+}
+
 
 class Pc:
     """A PC with one or two ports each for talker and listener.
@@ -98,11 +113,11 @@ class Pc:
         return _run(self.between, argv)
 
     @contextmanager
-    def poor_device(self) -> Iterator[None]:
-        """Forward by a program that takes VLAN tags off, and drops long frames, for a block."""
+    def poor_device(self, program: str = POOR_DEVICE) -> Iterator[None]:
+        """Forward by a program, by default one that takes VLAN tags off and drops long frames."""
         self.at_device("ip", "link", "del", "br0")
         names = [f"to-{port}" for port in self.ports]
-        argv = self.between.enter([sys.executable, "-c", POOR_DEVICE, *names])
+        argv = self.between.enter([sys.executable, "-c", program, *names])
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None

@@ -4,7 +4,9 @@ Nothing of the project knows that they are no machines: they are reached by addr
 and known_hosts. A LAN966x is a namespace whose shell is ``lan966x_shell.py``.
 """
 
+import ctypes
 import json
+import os
 import shlex
 import socket
 import subprocess
@@ -49,9 +51,9 @@ SetEnv PATH={path} TMPDIR=/run SHLVL=1
 class Server:
     """An ``sshd -i`` for each connection to a port of the loopback, as inetd would start it."""
 
-    def __init__(self, enter) -> None:
+    def __init__(self, enter, listening: socket.socket | None = None) -> None:
         self._enter = enter
-        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening = listening or socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self._servers: list[subprocess.Popen] = []
         threading.Thread(target=self._serve, daemon=True).start()
@@ -166,10 +168,14 @@ class Rack:
             path = f"{BOARD_SHELL}:{SYSTEM}"
         text = SSHD_CONFIGURATION.format(keys=KEYS, path=path, forwarding="no")
         (folder / "sshd_config").write_text(text, encoding="ascii")
-        server = Server(space.enter)
+        server = Server(space.enter, self._listening())
         self._stack.callback(server.close)
         self.ports[role] = server.port
         return f"[127.0.0.1]:{server.port} {host_key.get_name()} {host_key.get_base64()}\n"
+
+    def _listening(self) -> socket.socket | None:
+        """Return the socket that logins come in at; by default one of this machine."""
+        return None
 
     def _make_board(self, space: NamespaceHost) -> None:
         board = {"ports": CHIP_PORTS, "frerctl": str(frer.frerctl())}
@@ -303,6 +309,49 @@ class Pair(Rack):
         return parse(NicPairSettings, self.document() | changes, "a pair of a test")
 
 
+class AroundPc(Rack):
+    """Two switches between the ports of a PC, which is the host ``talker`` and reaches them."""
+
+    PORTS = ("enp3s0", "enp4s0", "enp6s0")
+
+    def _plug_in(self) -> None:
+        self._cable("talker", self.PORTS[0], "sw1", "eth4")
+        if "sw2" not in self.drivers:
+            for member, port in zip(("eth1", "eth2"), self.PORTS[1:], strict=True):
+                self._cable("sw1", member, "talker", port)
+            return
+        for member in ("eth1", "eth2"):
+            self._cable("sw1", member, "sw2", member)
+        self._cable("sw2", "eth4", "talker", self.PORTS[1])
+
+    def _listening(self) -> socket.socket:
+        made: list[socket.socket] = []
+        thread = threading.Thread(target=lambda: made.append(self._socket_on_pc()))
+        thread.start()
+        thread.join()
+        return made[0]
+
+    def _socket_on_pc(self) -> socket.socket:
+        net = os.open(f"/proc/{self.spaces['talker'].pid}/ns/net", os.O_RDONLY)
+        # Of this thread alone.
+        assert ctypes.CDLL(None, use_errno=True).setns(net, 0) == 0
+        os.close(net)
+        return socket.create_server(("127.0.0.1", 0))
+
+    def document(self) -> dict:
+        """Return the testbed's file."""
+        rack = super().document()
+        switches = {name: rack["hosts"][name] for name in self.drivers}
+        listener = self.PORTS[1:] if "sw2" not in self.drivers else self.PORTS[1:2]
+        return {
+            **{"kind": "bench", "device": "D10", "virtual_ports": True},
+            # The most that every driver supports.
+            "frer": rack["frer"] | {"history_length": 32},
+            "ports": {"talker": [self.PORTS[0]], "listener": [*listener]},
+            "switches": {"known_hosts": rack["known_hosts"], **switches},
+        }
+
+
 def fingerprint(rack: Rack) -> dict:
     """Return the state of all hosts, seen from outside and without the code under test."""
     found = {}
@@ -313,7 +362,11 @@ def fingerprint(rack: Rack) -> dict:
             for link in links
         }
         found[role] = {
-            "links": [(link["ifname"], link["mtu"], "UP" in link["flags"]) for link in links],
+            # Whether there is a carrier is known a second later.
+            "links": [
+                (link["ifname"], link["mtu"], "UP" in link["flags"], "PROMISC" in link["flags"])
+                for link in links
+            ],
             "addresses": addresses,
             "offloads": [rack.run(role, "ethtool", "-k", link["ifname"]) for link in links],
             "queues": rack.run(role, "tc", "qdisc", "show"),

@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from benches import LISTENER_PORTS, TALKER_PORTS, Pc, unchanged
+from benches import BAD_DEVICE, LISTENER_PORTS, SPOILS, TALKER_PORTS, Pc, unchanged
 
 from tsnrepro.testbeds.bench.ports import namespace
 
@@ -101,6 +101,36 @@ def test_experiments_run_unchanged(pc):
         for record in run["records"]:
             assert record["status"] == "measured", (name, record)
             assert record["factors"]["configuration"] == "control"
+
+
+BAD = """\
+from tsnrepro.experiments.loss import measure as loss
+from tsnrepro.records.store import Trial
+from tsnrepro.runner.measurement import Measurement
+
+common = {"configuration": "control", "payload_bytes": 1472, "duration_s": 2}
+with testbed:
+    found = Measurement()
+    factors = {**common, "rate_mbps": 2, "generator": "talker"}
+    loss.measure(testbed, Trial("loss", "test", factors, 1), found)
+print("RESULT" + json.dumps(found.values["accounting"]))
+"""
+
+
+@pytest.mark.parametrize("spoils", SPOILS)
+def test_what_a_bad_device_does_is_between_the_ports(tmp_path, alone, spoils):
+    """One that loses every tenth frame, is slow or lets none through: named, and no error."""
+    bad = BAD_DEVICE.format(spoils=SPOILS[spoils])
+    with Pc(tmp_path, "GS308") as pc, unchanged(pc), pc.poor_device(bad):
+        out, err = pc.python(BAD)
+    assert "RESULT" in out, err[-3000:]
+    found = json.loads(out.partition("RESULT")[2])
+    assert found["received"] + sum(found["drops"].values()) == found["sent"], found
+    lost = found["drops"].pop("between sw1 m0 and sw2 m0")
+    # A slow one still has frames, and answers to ARP, when the trial ends.
+    assert spoils == "is slow" or not any(found["drops"].values()), found
+    share = {"loses": (0.05, 0.15), "is slow": (0, 1), "is mute": (1, 1)}[spoils]
+    assert share[0] <= lost / found["sent"] <= share[1]
 
 
 FRER = """\
@@ -275,6 +305,38 @@ def test_a_port_that_came_back_under_another_name_gets_its_own(cable):
         cable.run("ip", "netns", "delete", space)
         out, err = cable.python(GIVE_BACK)
         assert "True" in out, err
+
+
+MEANWHILE = """\
+import subprocess
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True)
+
+with testbed:
+    {meanwhile}
+print("RESULT")
+"""
+RENAMED = """\
+space = "tsnrepro-" + sys.argv[2] + "-sw1"
+    ip("-n", space, "link", "set", "m0", "down")
+    ip("-n", space, "link", "set", "m0", "name", "eth9")
+"""
+# Both ends of a veth pair come back together, under their names and addresses.
+REPLUGGED = """\
+state = testbed._journal.read()["state"]
+    ip("-n", "tsnrepro-" + sys.argv[2] + "-sw1", "link", "del", "m0")
+    one, other = [["name", d, "address", s["mac"]] for d, s in state.items()]
+    ip("link", "add", *one, "type", "veth", "peer", *other)
+    ip("link", "set", one[1], "up")
+"""
+
+
+@pytest.mark.parametrize("meanwhile", [RENAMED, REPLUGGED], ids=["renamed", "plugged in again"])
+def test_a_port_that_is_changed_while_it_measures_is_given_back(cable, meanwhile):
+    with unchanged(cable):
+        out, err = cable.python(MEANWHILE.format(meanwhile=meanwhile))
+        assert "RESULT" in out, err[-3000:]
 
 
 def test_after_a_power_failure_the_ports_are_where_they_were(cable):

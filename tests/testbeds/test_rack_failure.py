@@ -8,9 +8,9 @@ from tsnrepro.config.frer import LatentSettings
 from tsnrepro.experiments.failure import measure as failure
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.measurement import Measurement
+from tsnrepro.testbeds import faults
 from tsnrepro.testbeds.hosts import clocks
 from tsnrepro.testbeds.hosts.clocks import ClockSyncFailure
-from tsnrepro.testbeds.rack import faults
 
 pytestmark = [pytest.mark.namespaces, pytest.mark.slow]
 

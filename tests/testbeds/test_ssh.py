@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tsnrepro.common.errors import CommandError, TestbedError
 from tsnrepro.testbeds.emulated import testbed as emulated
 from tsnrepro.testbeds.emulated.namespace import SSHD
-from tsnrepro.testbeds.emulated.testbed import SSHD_FOLDER
+from tsnrepro.testbeds.emulated.servers import SSHD_FOLDER
 from tsnrepro.testbeds.hosts import ssh
 from tsnrepro.testbeds.hosts.ssh import KILL_AFTER_SECONDS, SshHost
 

@@ -15,6 +15,8 @@ SWITCHES = ("sw1", "sw2")
 HOSTS = (TALKER, *SWITCHES, LISTENER)
 INLINE_SWITCH, LOADER = "sw", "loader"
 HOST_PORT, CARD = "p0", "eth0"
+ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
+"""Of talker and listener, where both are namespaces of this machine."""
 
 
 def member_names(paths: int) -> list[str]:

@@ -8,8 +8,8 @@ from tsnrepro.config.base import DEVICE_NAME_LENGTH, ConfigModel, DeviceName
 from tsnrepro.config.ptp import PtpSettings
 from tsnrepro.config.rack import (
     Access,
+    MeasuredHosts,
     RackStation,
-    ReachedHosts,
     check_different_hosts,
     check_same_network,
 )
@@ -77,7 +77,7 @@ class NicPairHosts(ConfigModel):
         return self
 
 
-class NicPairSettings(ReachedHosts):
+class NicPairSettings(MeasuredHosts):
     """A talker and a listener whose network cards are cabled to each other or to one switch."""
 
     kind: Literal["nic-pair"] = "nic-pair"

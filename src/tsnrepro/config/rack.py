@@ -141,8 +141,6 @@ class RackHosts(ConfigModel):
 class ReachedHosts(ConfigModel):
     """How hosts are reached over SSH and leased, whatever their roles."""
 
-    link_rate_mbps: LinkRateMbps = 1000
-    """Wire rate of every link, in Mb/s."""
     known_hosts: _File = "~/.ssh/known_hosts"
     """File of known host keys (ssh(1)); a host whose key is not in it is refused."""
     jump_host: Annotated[Access | None, formerly("jump")] = None
@@ -150,6 +148,13 @@ class ReachedHosts(ConfigModel):
     lease_minutes: Annotated[int, Field(ge=1, le=10_080), formerly("reserved_minutes")] = 60
     """Time after which the lease of the hosts expires if its owner no longer renews it, in
     minutes."""
+
+
+class MeasuredHosts(ReachedHosts):
+    """Hosts that are reached over SSH, and the network that is measured between them."""
+
+    link_rate_mbps: LinkRateMbps = 1000
+    """Wire rate of every link, in Mb/s."""
     record_addresses: bool = False
     """Record the addresses of the measured network; by default roles take their place."""
 
@@ -191,7 +196,7 @@ def check_different_hosts(hosts: ConfigModel) -> None:
             roles[reached] = role
 
 
-class RackSettings(ReachedHosts):
+class RackSettings(MeasuredHosts):
     """A rack: talker, two switches and listener, each reached over SSH."""
 
     kind: Literal["rack"] = "rack"

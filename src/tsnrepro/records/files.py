@@ -9,6 +9,8 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -84,10 +86,20 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def write_and_sync(path: Path, data: bytes) -> None:
     """Write a file and wait until it is on the disk."""
-    with path.open("wb") as file:
+    with _named(path), path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in errors: of a full disk the kernel tells while writing, without a name."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def sync_folder(path: Path) -> None:
@@ -129,11 +141,12 @@ class Batch:
 
     def file(self, final: Path, data: bytes) -> None:
         """Add one file."""
-        self._new(final).write_bytes(data)
+        with _named(final):
+            self._new(final).write_bytes(data)
 
     def copy(self, final: Path, source: BinaryIO) -> None:
         """Add a copy of an open file."""
-        with self._new(final).open("wb") as target:
+        with _named(final), self._new(final).open("wb") as target:
             while os.sendfile(target.fileno(), source.fileno(), None, 1 << 30):
                 pass
 
@@ -141,7 +154,7 @@ class Batch:
         """Add a folder of files."""
         partial = new_partial_folder(final)
         for name, data in files.items():
-            with open(f"{partial}/{name}", "wb") as file:
+            with _named(final), open(f"{partial}/{name}", "wb") as file:
                 file.write(data)
         self._moves.append((partial, final))
 

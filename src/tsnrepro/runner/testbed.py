@@ -51,12 +51,20 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
         cards: JobTestbed = NicPairTestbed(settings, name, purpose)
         return cards
     if isinstance(settings, BenchSettings):
-        from tsnrepro.testbeds.bench.testbed import BenchTestbed  # noqa: PLC0415
-
-        return BenchTestbed(settings, name, purpose)
+        return _open_bench(settings, name, purpose)
     from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed  # noqa: PLC0415
 
     return EmulatedTestbed(settings, purpose)
+
+
+def _open_bench(settings: BenchSettings, name: str, purpose: str) -> Testbed:
+    if settings.switches:
+        from tsnrepro.testbeds.bench.switched import SwitchedBench  # noqa: PLC0415
+
+        return SwitchedBench(settings, name, purpose)
+    from tsnrepro.testbeds.bench.testbed import BenchTestbed  # noqa: PLC0415
+
+    return BenchTestbed(settings, name, purpose)
 
 
 def open_for(
@@ -64,11 +72,16 @@ def open_for(
 ) -> Testbed:
     """Return the testbed for an experiment; see :func:`open_testbed`.
 
-    Where the experiment needs queueing disciplines, an emulated testbed runs jobs on this
-    machine's kernel.
+    Where the experiment has networks of its own, a bench runs jobs; where it needs queueing
+    disciplines, an emulated testbed runs them on this machine's kernel.
     """
     settings = testbed_settings(name)
     declared = experiment_of(experiment)
+    if declared.own_network and isinstance(settings, BenchSettings):
+        from tsnrepro.testbeds.bench.jobs import BenchJobs  # noqa: PLC0415
+
+        bench: JobTestbed = BenchJobs(settings, name, purpose)
+        return bench
     if declared.qdiscs and isinstance(settings, EmulatedSettings):
         from tsnrepro.testbeds.emulated.local_jobs import LocalJobs  # noqa: PLC0415
 

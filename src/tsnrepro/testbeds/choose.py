@@ -85,8 +85,17 @@ def unsupported_reason(
         return ""
     if rate := getattr(section, "link_rate_mbps", None):
         return f"link_rate_mbps is {rate}, and a {settings.kind} cannot change its links"
-    if isinstance(settings, RackSettings):
-        return _unsupported_on_rack(experiment, settings)
+    if isinstance(settings, BenchSettings):
+        return _unsupported_on_bench(experiment, settings)
+    return _unsupported_on_rack(experiment, settings)
+
+
+def _unsupported_on_bench(experiment: Experiment, settings: BenchSettings) -> str:
+    """Return why a bench does not support an experiment."""
+    if experiment.own_network and (settings.switches or settings.paths > 1):
+        return "it needs one port each of talker and listener, and no switches"
+    if settings.switches:
+        return _unsupported_on_rack(experiment, settings.rack)
     return _ONE_PATH if experiment.several_streams and settings.paths == 1 else ""
 
 
@@ -142,6 +151,9 @@ def unsupported_trial_reason(
     """
     if isinstance(settings, NicPairSettings) and (reason := _miscabled(cabled, settings)):
         return reason
+    kind = settings.kind
+    if isinstance(settings, BenchSettings) and settings.switches:
+        settings = settings.rack
     if isinstance(settings, BenchSettings):
         if fixed := [name for name in changes if name in _FIXED_ON_BENCH]:
             return f"a bench's {' and '.join(fixed)} cannot be changed"
@@ -152,7 +164,7 @@ def unsupported_trial_reason(
         named = " and ".join(unknown)
         return f"a testbed of kind {settings.kind} has no setting {named}" if unknown else ""
     if changes:
-        return f"a rack's {' and '.join(changes)} cannot be changed"
+        return f"a {kind}'s {' and '.join(changes)} cannot be changed"
     unable = " and ".join(name for name in data_planes if name in settings.others_data_planes)
     return f"{unable} cannot inject this fault; use switches of driver ebpf" if unable else ""
 

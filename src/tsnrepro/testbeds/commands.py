@@ -1,6 +1,7 @@
 """``tsnrepro doctor``, ``configure`` and ``restore``, for racks, NIC pairs and benches."""
 
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import cast, get_args
@@ -10,9 +11,9 @@ from tsnrepro.common.topology import STATIONS
 from tsnrepro.config import BenchSettings, Configuration, NicPairSettings, RackSettings
 from tsnrepro.config.files import testbed_settings
 from tsnrepro.config.registry import SHARED_KINDS
-from tsnrepro.testbeds.bench.ports import give_back
+from tsnrepro.testbeds.bench import switched
 from tsnrepro.testbeds.doctor import bench, bench_frames
-from tsnrepro.testbeds.doctor.examine import examine
+from tsnrepro.testbeds.doctor.examine import examine, examine_switches
 from tsnrepro.testbeds.doctor.findings import STOP, Finding
 from tsnrepro.testbeds.doctor.frer import verify_frer_on
 from tsnrepro.testbeds.doctor.machine import examine_machine
@@ -45,7 +46,7 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
     """
     settings = testbed_settings(name)
     if isinstance(settings, BenchSettings):
-        findings, send = bench.examine(settings), partial(bench_frames.send, settings, name)
+        findings, send = _examine_bench(settings, name)
     elif settings.kind not in SHARED_KINDS:
         findings, send = examine_machine(name), list
     else:
@@ -62,6 +63,16 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
         raise TestbedError(
             f"{len(stops)} of {len(findings)} checks failed", name, "Each names its remedy"
         )
+
+
+def _examine_bench(
+    settings: BenchSettings, name: str
+) -> tuple[list[Finding], Callable[[], list[Finding]]]:
+    """Return the findings on a bench, and what sends frames over it."""
+    findings = bench.examine(settings)
+    if settings.switches is None:
+        return findings, partial(bench_frames.send, settings, name)
+    return findings + examine_switches(settings), partial(verify_frer_on, settings, name)
 
 
 def _verify_frer(settings: RackSettings | NicPairSettings, name: str) -> list[Finding]:
@@ -135,7 +146,7 @@ def restore_rack(name: str, *, dry_run: bool) -> None:
     sink = print_command if dry_run else None
     with TestbedLock(name, f"restoring {name}"):
         if isinstance(settings, BenchSettings):
-            found = give_back(journal, sink)
+            found = switched.restore(name, sink=sink)
         elif isinstance(settings, NicPairSettings):
             found = nic_pair.restore(name, journal, sink)
         else:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError, ToolError, TsnreproError
-from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, member_names
+from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER, member_names
 from tsnrepro.config.frer import LatentSettings
 from tsnrepro.config.testbeds import BenchSettings, EmulatedSettings, RackSettings
+from tsnrepro.native import streams
+from tsnrepro.testbeds.hosts.clocks import read_clocks
 from tsnrepro.testbeds.hosts.host import (
     COMMAND_SECONDS,
     DEADLINE_PASSED,
@@ -25,6 +27,8 @@ from tsnrepro.tools import frerctl
 from tsnrepro.tools.frerctl import FrerctlAlarm
 
 _MILLION = 1_000_000
+# Copper negotiates a speed in two to four seconds.
+_LINK_SECONDS, _POLL_SECONDS = 15, 0.05
 
 # EPOCHREALTIME is a variable of bash: no process starts between the reading and the command. The
 # locale would set its decimal separator.
@@ -258,6 +262,39 @@ class Faults:
             raise ToolError(f"{' '.join(command)} printed {output[:200]!r} between two times")
         before, after = (int(line.replace(".", "")) * 1000 + _tai_ahead_ns() for line in times)
         return Event(fault, host, tuple(command), before, after)
+
+
+class CabledFaults(Faults):
+    """Faults of ports that negotiate a speed when their link is set up again."""
+
+    def repair(self, path: int) -> Event:
+        """Set a member path's link up, and wait for the carrier at both ends.
+
+        Raises
+        ------
+        TestbedError
+            There is no carrier in time.
+        """
+        event = super().repair(path)
+        end = time.monotonic() + _LINK_SECONDS
+        while not all(self._has_carrier(switch, path) for switch in SWITCHES):
+            if time.monotonic() > end:
+                raise TestbedError(
+                    f"the link of member path {path} is not up {_LINK_SECONDS} s after it was set "
+                    "up",
+                    " and ".join(SWITCHES),
+                    "Check `ip link` and `ethtool` of the ports at both ends",
+                )
+            time.sleep(_POLL_SECONDS)
+        return replace(event, after_ns=self._now_ns(TALKER))
+
+    def _has_carrier(self, switch: str, path: int) -> bool:
+        argv = ["cat", f"/sys/class/net/{self._port(path)}/carrier"]
+        completed = self._hosts[switch].run(argv, deadline_s=COMMAND_SECONDS)
+        return completed.exit_status == 0 and completed.stdout.strip() == "1"
+
+    def _now_ns(self, host: str) -> int:
+        return read_clocks(self._hosts[host], str(streams.talker())).tai_ns
 
 
 def _tai_ahead_ns() -> int:

@@ -23,7 +23,7 @@ from tsnrepro.config.base import (
     formerly,
 )
 from tsnrepro.config.gates import GateControlList, TrafficClass
-from tsnrepro.config.registry import EMULATED, GUEST, MODEL, NIC_PAIR, RACK, Experiment
+from tsnrepro.config.registry import BENCH, EMULATED, GUEST, MODEL, NIC_PAIR, RACK, Experiment
 
 Mode = Literal["tas", "prio", "cbs", "mqprio", "etf", "fifo", "direct", "toggled"]
 Kind = Literal["end-station", "bridge", "tas-frer"]
@@ -197,6 +197,10 @@ class ShapingPart(_Conditions):
     def _hardware_can(self) -> ShapingPart:
         if RACK in self.testbeds:
             raise ValueError("testbeds.rack: a rack does not support shaping")
+        if BENCH in self.testbeds and (
+            self.kind != "end-station" or self._switch_on(BENCH) == "bridge"
+        ):
+            raise ValueError("testbeds.bench: only the talker's own port shapes")
         if NIC_PAIR not in self.testbeds:
             return self
         if self.kind == "tas-frer":
@@ -322,7 +326,7 @@ _COMPARED = "{mean,p50,p99,p99_9}"
 EXPERIMENT = Experiment(
     ShapingSettings,
     title="Shaping",
-    kinds=(EMULATED, GUEST, MODEL, NIC_PAIR),
+    kinds=(EMULATED, GUEST, MODEL, NIC_PAIR, BENCH),
     own_network=True,
     qdiscs=("mqprio", "taprio", "cbs", "etf", "802.1Q"),
     order=9,

@@ -8,11 +8,11 @@ namespaces, and the ports are where they were.
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tsnrepro.common.errors import TestbedError, TsnreproError
-from tsnrepro.common.topology import LISTENER, SWITCHES, TALKER, member_names
+from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER, member_names
 from tsnrepro.config import BenchSettings, parse
 from tsnrepro.testbeds.hosts import ports
 from tsnrepro.testbeds.hosts.local import LocalHost
@@ -22,7 +22,7 @@ from tsnrepro.tools.parsing import json_rows
 
 HERE = "this machine"
 ROLES = dict(zip((TALKER, LISTENER), SWITCHES, strict=True))
-"""The host whose namespaces a role's ports are moved into."""
+"""The host whose namespaces a role's ports are moved into: the role's own if that has a driver."""
 _LINK_LOCAL_ROUTES = ("fe80::/64", "multicast", "ff00::/8")
 
 
@@ -47,12 +47,13 @@ def namespace(testbed: str, host: str) -> str:
 
 def ports_of(settings: BenchSettings) -> list[Port]:
     """Return the ports of a bench."""
-    names = member_names(settings.paths)
-    return [
-        Port(role, device, host, name)
-        for role, host in ROLES.items()
-        for name, device in zip(names, getattr(settings.ports, role), strict=True)
-    ]
+    found = []
+    for role, switch in ROLES.items():
+        driven, devices = switch in settings.driven, getattr(settings.ports, role)
+        names = [CARD] if driven else member_names(len(devices))
+        host = role if driven else switch
+        found += [Port(role, d, host, n) for d, n in zip(devices, names, strict=True)]
+    return found
 
 
 def local_shell(sink: CommandSink | None = None) -> Shell:
@@ -164,23 +165,18 @@ def save(shell: Shell, settings: BenchSettings) -> dict[str, Any]:
 
 
 def _save(shell: Shell, device: str) -> dict[str, Any]:
-    link = ports.link_of(shell, device)
     return {
-        "mac": link["address"],
-        "promiscuous": "PROMISC" in link["flags"],
+        "mac": ports.link_of(shell, device)["address"],
         "port": ports.save(shell, device),
     }
 
 
 def _restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
     """Restore the state of a port that is back on this machine, and verify it."""
-    if ("PROMISC" in ports.link_of(shell, device)["flags"]) != state["promiscuous"]:
-        mode = "on" if state["promiscuous"] else "off"
-        shell.change(["ip", "link", "set", "dev", device, "promisc", mode])
     ports.restore(shell, device, state["port"])
-    now = _save(shell, device)
-    if now != state and not shell.dry_run:
-        raise TestbedError(f"{device} is not restored: it is {now} and was {state}", HERE)
+    now = ports.save(shell, device)
+    if now != now | state["port"] and not shell.dry_run:
+        raise TestbedError(f"{device} is not restored: it is {now} and was {state['port']}", HERE)
 
 
 # --- moving -----------------------------------------------------------------------------------
@@ -188,7 +184,11 @@ def _restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
 
 @contextmanager
 def moved(
-    shell: Shell, settings: BenchSettings, journal: Journal, pids: Mapping[str, int]
+    shell: Shell,
+    settings: BenchSettings,
+    journal: Journal,
+    pids: Mapping[str, int],
+    listed: list[Port] | None = None,
 ) -> Iterator[None]:
     """Move the ports into the network namespaces of hosts for a block, and give them back after it.
 
@@ -202,6 +202,8 @@ def moved(
         Gets the ports' state before the first is moved.
     pids
         A process in the namespaces of each host.
+    listed
+        Where each port goes; by default as :func:`ports_of` says.
 
     Raises
     ------
@@ -209,13 +211,15 @@ def moved(
         A port is in use or cannot be moved, or is not back as it was; all others are.
     """
     check(shell, settings)
-    entry = {"settings": settings.model_dump(mode="json"), "token": ""}
+    listed = listed or ports_of(settings)
+    entry: dict[str, Any] = {"settings": settings.model_dump(mode="json"), "token": ""}
+    entry["ports"] = [asdict(port) for port in listed]
     journal.write(entry | {"state": save(shell, settings)})
     with Rollback() as rollback:
         rollback.defer(give_back, journal)
         for host, pid in pids.items():
             shell.change(["ip", "netns", "attach", namespace(journal.testbed, host), str(pid)])
-        for port in ports_of(settings):
+        for port in listed:
             _move(shell, port.device, port.name, pids[port.host])
         yield
 
@@ -253,14 +257,16 @@ def give_back(journal: Journal, sink: CommandSink | None = None) -> bool:
     where, remedy = str(journal.path), "Plug it in, or remove this file if it is gone for good"
     settings = parse(BenchSettings, entry["settings"], where, from_record=True)
     shell, problems = local_shell(sink), []
-    for port in ports_of(settings):
+    # Journals of former releases do not list the ports.
+    listed = [Port(**port) for port in entry.get("ports", ())] or ports_of(settings)
+    for port in listed:
         state = entry["state"][port.device]
         try:
             if _bring_here(shell, journal.testbed, port, state["mac"]):
                 _restore(shell, port.device, state)
         except TsnreproError as error:
             problems.append(str(error))
-    for host in ROLES.values():
+    for host in {port.host for port in listed}:
         _remove_namespace(shell, namespace(journal.testbed, host))
     if problems:
         raise TestbedError("; ".join(problems), where, remedy)
@@ -273,10 +279,12 @@ def _bring_here(shell: Shell, testbed: str, port: Port, mac: str) -> bool:
     """Move a port back and return whether it is here, which on a dry run it need not be."""
     space = port.namespace(testbed)
     inside = _devices_in(shell, space)
-    for name in (port.name, port.device):
-        if name in inside:
-            _move(shell, name, port.device, os.getpid(), ("-n", space))
-            return not shell.dry_run
+    named = [name for name in (port.name, port.device) if name in inside]
+    # Renamed meanwhile.
+    named += [name for name, address in inside.items() if address == mac]
+    if named:
+        _move(shell, named[0], port.device, os.getpid(), ("-n", space))
+        return not shell.dry_run
     if ports.links(shell, [port.device]):
         return True
     # The kernel moves a card out of a namespace that ends, under the name that it had there.
@@ -288,9 +296,11 @@ def _bring_here(shell: Shell, testbed: str, port: Port, mac: str) -> bool:
     return not shell.dry_run
 
 
-def _devices_in(shell: Shell, space: str) -> list[str]:
+def _devices_in(shell: Shell, space: str) -> dict[str, str]:
+    """Return the devices in a network namespace with their MAC addresses."""
     shown = shell.query(["ip", "-n", space, "-j", "link", "show"])
-    return [] if shown.exit_status else [row["ifname"] for row in json_rows(shown.stdout, "ip")]
+    rows = [] if shown.exit_status else json_rows(shown.stdout, "ip")
+    return {row["ifname"]: row["address"] for row in rows if "address" in row}
 
 
 def _device_with(shell: Shell, mac: str) -> str | None:

@@ -20,6 +20,7 @@ from tsnrepro.config import BenchSettings
 from tsnrepro.testbeds.bench import ports as bench_ports
 from tsnrepro.testbeds.bench.ports import ROLES, Port, give_back, local_shell, ports_of
 from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed
+from tsnrepro.testbeds.faults import CabledFaults
 from tsnrepro.testbeds.hosts import facts, ports
 from tsnrepro.testbeds.hosts.lease import TestbedLock
 from tsnrepro.testbeds.hosts.remote import wait_for_links
@@ -53,6 +54,7 @@ class BenchTestbed(EmulatedTestbed):
 
     kind = "bench"
     settings: BenchSettings
+    _faults = CabledFaults
 
     def __init__(
         self,

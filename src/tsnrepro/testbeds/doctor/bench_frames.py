@@ -122,7 +122,6 @@ def _set_up(shell: Shell, port: Port, settings: BenchSettings) -> None:
     """Set a port up as a campaign does; not every card has room for tags."""
     max_mtu = int(ports.link_of(shell, port.name).get("max_mtu") or ports.MEMBER_MTU)
     ports.prepare(shell, port.name, min(max_mtu, ports.MEMBER_MTU) or None, silent=True)
-    shell.change(["ip", "link", "set", "dev", port.name, "promisc", "on"])
 
 
 @contextmanager

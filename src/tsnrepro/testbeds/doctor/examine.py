@@ -1,13 +1,16 @@
 """Examination of a rack or NIC pair: all checks on all hosts, without changing anything."""
 
 import shutil
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
-from tsnrepro.config import NicPairSettings, RackSettings
+from tsnrepro.config import BenchSettings, NicPairSettings, RackSettings
 from tsnrepro.testbeds.doctor import clocks, conflicts, host, ports
 from tsnrepro.testbeds.doctor.findings import (
     PASS,
@@ -44,12 +47,26 @@ _CHECKS: tuple[Check, ...] = (
 
 
 def examine(settings: RackSettings | NicPairSettings) -> list[Finding]:
-    """Examine every host of a rack or NIC pair; nothing is changed."""
+    """Examine every host of a rack or NIC pair, and this machine; nothing is changed."""
+    is_pair = isinstance(settings, NicPairSettings)
+    connected = partial(NicPairHosts if is_pair else RackHosts, settings)
+    return [*examine_hosts(settings, connected), space_here(root())]
+
+
+def examine_switches(settings: BenchSettings) -> list[Finding]:
+    """Examine the switches of a bench that have drivers; nothing is changed."""
+    rack = settings.rack
+    return examine_hosts(rack, partial(RackHosts, rack, roles=settings.driven))
+
+
+def examine_hosts(
+    settings: RackSettings | NicPairSettings, connected: Callable[[ExitStack], Any]
+) -> list[Finding]:
+    """Examine the hosts that ``connected`` connects to; nothing is changed."""
     findings: list[Finding] = []
     with ExitStack() as stack:
         try:
-            is_pair = isinstance(settings, NicPairSettings)
-            testbed = NicPairHosts(settings, stack) if is_pair else RackHosts(settings, stack)
+            testbed = connected(stack)
         except UnreachableError as error:
             reached = _known_hosts(settings)
             return [*reached, *(_unreachable(e, role) for role, e in error.problems.items())]
@@ -60,7 +77,7 @@ def examine(settings: RackSettings | NicPairSettings) -> list[Finding]:
             lambda role: _examine_host(ExaminedHost(testbed, role)), [*testbed.drivers]
         )
         findings += chain.from_iterable(examined.values())
-    return [*findings, *_known_hosts(settings), space_here(root())]
+    return [*findings, *_known_hosts(settings)]
 
 
 def _examine_host(examined: ExaminedHost) -> list[Finding]:

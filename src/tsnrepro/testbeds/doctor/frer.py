@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator
 
 from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER
-from tsnrepro.config import RackSettings
+from tsnrepro.config import BenchSettings, RackSettings
 from tsnrepro.native import streams
 from tsnrepro.native.streams.command import Pacing, StopCondition, talker
+from tsnrepro.testbeds.bench.switched import SwitchedBench
 from tsnrepro.testbeds.doctor.findings import PASS, STOP, Finding
 from tsnrepro.testbeds.quiescence import settle
 from tsnrepro.testbeds.rack.testbed import RackTestbed
@@ -45,10 +46,14 @@ def verify_frer(testbed: RackTestbed, *, link_s: float = _LINK_SECONDS) -> list[
     return findings
 
 
-def verify_frer_on(settings: RackSettings, name: str) -> list[Finding]:
-    """Configure a rack for FRER, verify that it works, and restore the rack."""
-    with RackTestbed(settings, name, "tsnrepro doctor --frer") as testbed:
-        return verify_frer(testbed)
+def verify_frer_on(settings: RackSettings | BenchSettings, name: str) -> list[Finding]:
+    """Configure a rack for FRER, or a bench's switches, verify that it works, and restore them."""
+    purpose = "tsnrepro doctor --frer"
+    if isinstance(settings, RackSettings):
+        with RackTestbed(settings, name, purpose) as testbed:
+            return verify_frer(testbed)
+    with SwitchedBench(settings, name, purpose) as bench:
+        return verify_frer(bench)
 
 
 def _send(testbed: RackTestbed) -> CounterDifferences:

@@ -14,7 +14,7 @@ from tsnrepro.tools import ethtool
 
 # A full frame with C-TAG and R-TAG, without its Ethernet header.
 _MIN_MTU = 1500 + 4 + 6
-_STATION_MTU = 1500
+
 _MAX_IDLE_PPS = 20
 _WATCH_SECONDS = 1.0
 _UNKNOWN = "not supported by the driver"
@@ -75,13 +75,13 @@ def links(host: ExaminedHost) -> Iterator[Finding]:
             yield _mtu_of_station(host, device, int(link["mtu"]))
         elif name == HOST_PORT:
             # A campaign leaves it as it is.
-            if int(link["mtu"]) < _STATION_MTU:
+            if int(link["mtu"]) < ports.STATION_MTU:
                 yield _mtu_of_station(host, device, int(link["mtu"]))
         elif max_mtu := int(link.get("max_mtu") or 0):
             remedy = "Use a card with room for the R-TAG"
             # With one port each a bench sends no tags.
             untagged = host.on_bench and host.testbed.settings.paths == 1
-            verdict = PASS if max_mtu >= (_STATION_MTU if untagged else _MIN_MTU) else STOP
+            verdict = PASS if max_mtu >= (ports.STATION_MTU if untagged else _MIN_MTU) else STOP
             yield host.finding(f"MTU of {device}", verdict, f"up to {max_mtu} bytes", remedy)
 
 
@@ -95,8 +95,8 @@ def _speed(host: ExaminedHost, device: str) -> Finding:
 
 def _mtu_of_station(host: ExaminedHost, device: str, mtu: int) -> Finding:
     """Check the MTU: datagrams are sized for 1500 bytes, and no switch forwards longer frames."""
-    remedy = f"`ip link set {device} mtu {_STATION_MTU}`, which campaigns assume"
-    verdict = PASS if mtu == _STATION_MTU else STOP if mtu < _STATION_MTU else WARN
+    remedy = f"`ip link set {device} mtu {ports.STATION_MTU}`, which campaigns assume"
+    verdict = PASS if mtu == ports.STATION_MTU else STOP if mtu < ports.STATION_MTU else WARN
     return host.finding(f"MTU of {device}", verdict, f"{mtu} bytes", remedy)
 
 

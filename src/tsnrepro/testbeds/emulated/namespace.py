@@ -100,6 +100,22 @@ class NamespaceHost:
                 stream.close()
 
 
+def cable(one: NamespaceHost, port: str, other: NamespaceHost, other_port: str) -> None:
+    """Cable a new port of a host to a new port of another, by a veth pair.
+
+    Raises
+    ------
+    TestbedError
+        The kernel refuses it.
+    """
+    end = ["peer", "name", other_port, "netns", str(other.pid)]
+    argv = ["ip", "link", "add", "name", port, "netns", str(one.pid), "type", "veth", *end]
+    completed = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if completed.returncode:
+        reason = completed.stderr.strip()
+        raise TestbedError(f"cannot create a veth pair: {reason}", f"{one.name} {port}")
+
+
 def missing_requirements() -> list[str]:
     """Return what this machine lacks for the emulated testbed, as short phrases."""
     missing = [] if os.geteuid() == 0 else ["root (run with sudo)"]

@@ -11,8 +11,6 @@ A delayed member path passes through a further host::
     sw1 m1 --- a1 delay b1 --- m1 sw2
 """
 
-import socket
-import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +21,7 @@ import paramiko
 
 from tsnrepro.common.errors import CommandError, TestbedError
 from tsnrepro.common.topology import (
+    ADDRESSES,
     CARD,
     HOST_PORT,
     HOSTS,
@@ -36,7 +35,8 @@ from tsnrepro.config import BenchSettings, Configuration, EmulatedSettings
 from tsnrepro.native import frer
 from tsnrepro.testbeds.emulated.counter_reader import CounterReader
 from tsnrepro.testbeds.emulated.delay import DELAY, DelayLine, ports
-from tsnrepro.testbeds.emulated.namespace import SSHD, NamespaceHost, missing_requirements
+from tsnrepro.testbeds.emulated.namespace import NamespaceHost, cable, missing_requirements
+from tsnrepro.testbeds.emulated.servers import SshServers
 from tsnrepro.testbeds.faults import Faults
 from tsnrepro.testbeds.hosts import facts
 from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure, check_clocks
@@ -50,7 +50,6 @@ from tsnrepro.tools.frerctl import StreamFilter, SwitchStream
 from tsnrepro.tools.host_counters import Request, read_host
 from tsnrepro.tools.snapshot import Snapshot
 
-_ADDRESSES = {TALKER: "10.0.100.1", LISTENER: "10.0.100.2"}
 _NETWORK = "10.0.100.0/24"
 HOST_MTU = 1500
 # Room for the R-TAG and a VLAN tag.
@@ -58,7 +57,7 @@ MEMBER_MTU = 1600
 # Reassembly times out after 1 s instead of 30, so that a datagram whose second fragment was dropped
 # is counted before its trial ends.
 _HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
-_LOCK = "emulated"
+LOCK = "emulated"
 _RESUME_REMEDY = "Run the same again; it resumes at the first missing trial"
 
 # Delay of a frame by timers and programs beyond that of its path. After a longer stall, a trial is
@@ -66,32 +65,8 @@ _RESUME_REMEDY = "Run the same again; it resumes at the first missing trial"
 _LATENESS_SECONDS = 0.04
 # The same while no trial is running.
 _IDLE_LATENESS_SECONDS = 0.02
-# How long a server may take to end with its connection.
-_SERVER_END_SECONDS = 2
 # Longer than any campaign: the tracer ends with the testbed.
 _TRACE_SECONDS = 7 * 24 * 3600
-
-SSHD_FOLDER = "/run/tsnrepro"
-# TMPDIR: a host's /run is removed with the host. SHLVL: bash reads ~/.bashrc in a first shell over
-# SSH, which could print into a command's output.
-_SSHD_CONFIGURATION = f"""\
-HostKey {SSHD_FOLDER}/host_key
-AuthorizedKeysFile {SSHD_FOLDER}/authorized_keys
-AllowUsers root
-PermitRootLogin prohibit-password
-PubkeyAuthentication yes
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-UsePAM no
-AllowTcpForwarding no
-X11Forwarding no
-PrintMotd no
-PidFile none
-LogLevel ERROR
-MaxSessions 50
-SetEnv PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=/run SHLVL=1
-"""
-
 
 # More than other traffic, such as neighbour discovery, ever lasts.
 _MAX_READINGS = 20
@@ -116,6 +91,7 @@ class EmulatedTestbed:
     machines = (LISTENER,)
     """One host of each machine: all hosts are on this one."""
     max_parallel = 1
+    _faults: type[Faults] = Faults
     faults: Faults
     """Fault injection, once the testbed is up."""
     frerctl: str
@@ -128,7 +104,7 @@ class EmulatedTestbed:
         self._spaces: dict[str, NamespaceHost] = {}
         self.hosts: dict[str, SshHost] = {}
         self._tracer = None
-        self._servers: list[subprocess.Popen] = []
+        self._servers = SshServers(self._stack)
         self._readers: dict[str, CounterReader] = {}
         self._delays: dict[str, DelayLine] = {}
         # The streams that the stations count.
@@ -151,9 +127,9 @@ class EmulatedTestbed:
     def _bring_up(self) -> None:
         require_none_missing(missing_requirements(), self.kind)
         # Whatever the kind: what runs on this machine would interfere.
-        self._stack.enter_context(TestbedLock(_LOCK, self._purpose))
+        self._stack.enter_context(TestbedLock(LOCK, self._purpose))
         self.frerctl = str(frer.frerctl())
-        self.faults = Faults(self.hosts, self.settings, self.frerctl)
+        self.faults = self._faults(self.hosts, self.settings, self.frerctl)
         names = [*HOSTS, DELAY] if self.settings.delayed_paths else HOSTS
         for name in names:
             self._spaces[name] = NamespaceHost(name)
@@ -168,10 +144,6 @@ class EmulatedTestbed:
         self._start_stations()
         if self.settings.trace_drops:
             self._start_tracer()
-
-    def _end_servers(self) -> None:
-        for server in self._servers:
-            _end_server(server)
 
     def member_ports(self) -> list[str]:
         """Return the names of a switch's member ports; both switches use the same."""
@@ -199,13 +171,7 @@ class EmulatedTestbed:
         """Create the cables, from outside the hosts."""
         cables = [(TALKER, CARD, SWITCHES[0], HOST_PORT), (SWITCHES[1], HOST_PORT, LISTENER, CARD)]
         for one, port, other, other_port in [*cables, *self._member_cables()]:
-            end = ["peer", "name", other_port, "netns", str(self._spaces[other].pid)]
-            space = ["netns", str(self._spaces[one].pid)]
-            command = ["ip", "link", "add", "name", port, *space, "type", "veth", *end]
-            completed = subprocess.run(command, capture_output=True, text=True, check=False)
-            if completed.returncode:
-                reason = completed.stderr.strip()
-                raise TestbedError(f"cannot create a veth pair: {reason}", f"{one} {port}")
+            cable(self._spaces[one], port, self._spaces[other], other_port)
 
     def _member_cables(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield the cables between the switches: each end's host and port."""
@@ -218,28 +184,7 @@ class EmulatedTestbed:
                 yield SWITCHES[0], port, SWITCHES[1], port
 
     def _connect(self, name: str, key: paramiko.PKey) -> SshHost:
-        """Connect to an ``sshd -i`` in the host's namespaces over a socket pair."""
-        space, host_key = self._spaces[name], paramiko.ECDSAKey.generate()
-        folder = space.file(SSHD_FOLDER)
-        folder.mkdir(mode=0o700)
-        host_key.write_private_key_file(str(folder / "host_key"))
-        login = f"{key.get_name()} {key.get_base64()}\n"
-        (folder / "authorized_keys").write_text(login, encoding="ascii")
-        (folder / "sshd_config").write_text(_SSHD_CONFIGURATION, encoding="ascii")
-        local, remote = socket.socketpair()
-        with remote:
-            server = subprocess.Popen(
-                space.enter([SSHD, "-i", "-e", "-f", f"{SSHD_FOLDER}/sshd_config"]),
-                stdin=remote.fileno(),
-                stdout=remote.fileno(),
-                stderr=subprocess.DEVNULL,
-            )
-        if not self._servers:
-            # After all connections are closed, so that the servers end in parallel.
-            self._stack.callback(self._end_servers)
-        self._servers.append(server)
-        self._stack.callback(local.close)
-        return SshHost(name, host_key, "root", key, sock=local)
+        return self._servers.connect(self._spaces[name], key)
 
     def _in_parallel(
         self, action: Callable[[str], Any], names: Collection[str] = HOSTS
@@ -262,13 +207,13 @@ class EmulatedTestbed:
                 self._run(name, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
             self._run(name, self._queue(port))
             self._run(name, ["ip", "link", "set", port, "mtu", str(mtu), "up"])
-        if name in _ADDRESSES:
+        if name in ADDRESSES:
             self._run(name, ["sysctl", "-qw", *_HOST_SYSCTLS])
-            self._run(name, ["ip", "addr", "add", f"{_ADDRESSES[name]}/24", "dev", CARD])
+            self._run(name, ["ip", "addr", "add", f"{ADDRESSES[name]}/24", "dev", CARD])
         if (name, CARD) in self._tagged_ports:
             # A card with room for tags must not send longer packets.
             route = [_NETWORK, "dev", CARD, "proto", "kernel", "scope", "link"]
-            route += ["src", _ADDRESSES[name], "mtu", str(HOST_MTU)]
+            route += ["src", ADDRESSES[name], "mtu", str(HOST_MTU)]
             self._run(name, ["ip", "route", "replace", *route])
 
     def _queue(self, port: str) -> list[str]:
@@ -425,7 +370,7 @@ class EmulatedTestbed:
             for name in STATIONS
         }
         for name, other in zip(STATIONS, reversed(STATIONS), strict=True):
-            entry = [_ADDRESSES[other], "lladdr", mac[other], "dev", CARD, "nud", "permanent"]
+            entry = [ADDRESSES[other], "lladdr", mac[other], "dev", CARD, "nud", "permanent"]
             self._run(name, ["ip", "neigh", "replace", *entry])
 
     def _count(self, filters: list[StreamFilter], *, several: bool) -> None:
@@ -492,7 +437,7 @@ class EmulatedTestbed:
 
     def address(self, name: str) -> str:
         """Return the IPv4 address of the talker or the listener."""
-        return _ADDRESSES[name]
+        return ADDRESSES[name]
 
     def describe(self) -> dict:
         """Return the facts that every record of this testbed has."""
@@ -507,19 +452,10 @@ class EmulatedTestbed:
             "settings": self.settings.recorded(),
             "dataplane_sources": frer.source_digest(),
             "controller": facts.controller(),
-            "addresses": _ADDRESSES,
+            "addresses": ADDRESSES,
             "ports": {name: self._ports(name) for name in self.hosts},
             "hosts": {name: found | installed.result() for name, found in hosts.items()},
         }
-
-
-def _end_server(server: subprocess.Popen) -> None:
-    """Wait for a server whose connection is closed; kill it if it is stopped."""
-    try:
-        server.wait(_SERVER_END_SECONDS)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
 
 
 if TYPE_CHECKING:

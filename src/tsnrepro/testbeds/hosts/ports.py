@@ -13,6 +13,9 @@ from tsnrepro.tools.parsing import json_rows
 # Room for the R-TAG and a VLAN tag.
 MEMBER_MTU = 1600
 
+STATION_MTU = 1500
+"""What campaigns assume of talker and listener."""
+
 LOGIN_REMEDY = "Assign the host an address on another port, and log in there"
 NO_DEVICE = re.compile("does not exist|Cannot find device|can't find device")
 """What ip(8) and tc(8) print of a device that the host lacks."""
@@ -147,6 +150,7 @@ def save(shell: Shell, device: str) -> dict[str, Any]:
     kinds = [row.get("kind") for row in _parsed(shell, "tc", qdiscs)]
     return {
         "up": "UP" in link["flags"],
+        "promiscuous": "PROMISC" in link["flags"],
         "mtu": link["mtu"],
         "offloads": _offloads(features),
         "clsact": any(kind in ("clsact", "ingress") for kind in kinds),
@@ -195,6 +199,22 @@ def check_queues(shell: Shell, device: str) -> None:
         )
 
 
+def check_mtu(shell: Shell, device: str, state: dict[str, Any]) -> None:
+    """Refuse a station's card that cannot send the frames of a campaign.
+
+    Raises
+    ------
+    TestbedError
+        Its MTU is too small.
+    """
+    if state["mtu"] < STATION_MTU:
+        raise TestbedError(
+            f"{device} has an MTU of {state['mtu']} bytes, and campaigns need {STATION_MTU}",
+            shell.name,
+            f"`ip link set dev {device} mtu {STATION_MTU}` on the host",
+        )
+
+
 def speed_and_duplex(
     shell: Shell, device: str, rate_mbps: float, *, card: bool = False
 ) -> tuple[str, bool | None]:
@@ -234,13 +254,15 @@ def check_speed(shell: Shell, device: str, rate_mbps: float, *, card: bool = Fal
 def prepare(shell: Shell, device: str, mtu: int | None, *, silent: bool) -> None:
     """Set a port up for measuring: no offloads, room for tags, link up.
 
-    ``silent`` disables IPv6, whose neighbour discovery a switch's port must not send.
+    ``silent`` makes it a switch's: it sends no neighbour discovery of IPv6, and takes frames that
+    are addressed to others, which a card drops unless it is promiscuous.
     """
     commands = [ethtool.disable_offloads(device)]
     if silent:
         commands.append(["sysctl", "--ignore", "-qw", f"{_ipv6_key(device)}=1"])
-    size = ["mtu", str(mtu)] if mtu else []
-    shell.change_all([*commands, ["ip", "link", "set", "dev", device, *size, "up"]])
+    options = ["mtu", str(mtu)] if mtu else []
+    options += ["promisc", "on"] if silent else []
+    shell.change_all([*commands, ["ip", "link", "set", "dev", device, *options, "up"]])
 
 
 def restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
@@ -258,7 +280,11 @@ def restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
 
 
 def link_commands(device: str, now: dict[str, Any], state: dict[str, Any]) -> Iterator[list[str]]:
-    """Yield the commands that restore a port's MTU and its link state."""
+    """Yield the commands that restore a port's MTU, and its link's and promiscuous state."""
+    # Journals from before the promiscuous mode was set do not have it.
+    if now.get("promiscuous") != state.get("promiscuous", now.get("promiscuous")):
+        mode = "on" if state["promiscuous"] else "off"
+        yield ["ip", "link", "set", "dev", device, "promisc", mode]
     if now["mtu"] != state["mtu"]:
         yield ["ip", "link", "set", "dev", device, "mtu", str(state["mtu"])]
     if now["up"] != state["up"]:

@@ -57,11 +57,12 @@ class StationDriver:
         }
 
     def check(self, state: dict[str, Any]) -> None:
-        """Refuse a card that has programs, filters or queues, or lacks time stamping."""
+        """Refuse a card that is in use, has a small MTU or lacks time stamping."""
         if self._stamps:
             nic_timestamps.check_support(self._shell, self._settings.interface)
         ports.check_filters(self._shell, self._settings.interface, state["port"])
         ports.check_queues(self._shell, self._settings.interface)
+        ports.check_mtu(self._shell, self._settings.interface, state["port"])
 
     def prepare(self) -> None:
         """Set the card up, assign its address, and count sent and received frames."""

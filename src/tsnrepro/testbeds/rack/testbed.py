@@ -1,10 +1,11 @@
 """The rack testbed: a talker, two FRER switches and a listener, reached over SSH."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError
@@ -27,6 +28,7 @@ from tsnrepro.testbeds.hosts.remote import (
 )
 from tsnrepro.testbeds.hosts.rollback import Journal, LeasedHosts, roll_back
 from tsnrepro.testbeds.hosts.shell import CommandSink, Shell
+from tsnrepro.testbeds.hosts.ssh import SshHost
 from tsnrepro.testbeds.protocol import HostTestbed
 from tsnrepro.testbeds.rack.ebpf import EbpfDriver
 from tsnrepro.testbeds.rack.faults import RackFaults
@@ -57,6 +59,10 @@ class RackHosts(RemoteHosts):
         Receives the commands that change hosts, for a dry run.
     unreachable
         Gets the hosts that cannot be reached; None is to raise.
+    roles
+        Hosts to connect to; by default all.
+    here
+        Connections to the others, which are on this machine.
     """
 
     def __init__(
@@ -65,8 +71,12 @@ class RackHosts(RemoteHosts):
         stack: ExitStack,
         sink: CommandSink | None = None,
         unreachable: Unreachable | None = None,
+        *,
+        roles: tuple[str, ...] = HOSTS,
+        here: Mapping[str, SshHost] = MappingProxyType({}),
     ) -> None:
-        super().__init__(connect(settings, HOSTS, stack, unreachable), sink, unreachable)
+        connections = connect(settings, roles, stack, unreachable)
+        super().__init__({**connections, **here}, sink, unreachable)
         self.settings = settings
         program, hosts = programs.frerctl(), settings.hosts
         self.switches: dict[str, SwitchDriver] = {
@@ -203,8 +213,8 @@ class RackTestbed:
         journal = Journal(name, journals)
         self._lease = LeasedHosts(
             *(settings, journal, purpose),
-            connect=partial(RackHosts, settings),
-            rollback=partial(restore, name, journal),
+            connect=self._connect,
+            rollback=partial(self._restore, name, journal),
         )
         self._stack = ExitStack()
         self.hosts: dict[str, AliasedHost] = {}
@@ -226,6 +236,12 @@ class RackTestbed:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def _connect(self, stack: ExitStack) -> RackHosts:
+        return RackHosts(self.settings, stack)
+
+    def _restore(self, name: str, journal: Journal) -> None:
+        restore(name, journal)
 
     def _clock_synchronizer(self) -> ClockSynchronizer | None:
         ptp = self.settings.ptp

@@ -1,0 +1,135 @@
+"""A bench for jobs: talker and listener are namespaces, each with its port as card.
+
+The talker's own port shapes, by what its queues can do, and both ends have one clock.
+"""
+
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tsnrepro.common.topology import ADDRESSES, CARD, LISTENER, STATIONS, TALKER
+from tsnrepro.config import BenchSettings
+from tsnrepro.config.nic_pair import Chip
+from tsnrepro.testbeds.bench.hosts import hosts_here
+from tsnrepro.testbeds.bench.ports import Port
+from tsnrepro.testbeds.hosts import facts
+from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure, check_clocks
+from tsnrepro.testbeds.hosts.host import COMMAND_SECONDS, RemoteHost
+from tsnrepro.testbeds.hosts.rollback import Journal
+from tsnrepro.testbeds.jobs.job import Cable, Job, LinkEnd
+from tsnrepro.testbeds.jobs.sessions import SessionJobs
+from tsnrepro.tools import qdisc
+
+_DELTA_NS, _CYCLE_NS = 300_000, 1_000_000
+
+
+class BenchJobs(SessionJobs):
+    """A bench for jobs, up for a ``with`` block.
+
+    Ports that a killed campaign left in its namespaces are given back first.
+
+    Parameters
+    ----------
+    settings
+        Settings of the testbed, with one port each.
+    name
+        Name of the testbed, for the journal.
+    purpose
+        Purpose of the jobs, for others who find the bench in use.
+    journals
+        Folder of the journal; by default that of the repository.
+
+    Raises
+    ------
+    TestbedError
+        The machine does not meet a requirement, or the bench or a port is in use.
+    """
+
+    def __init__(
+        self,
+        settings: BenchSettings,
+        name: str,
+        purpose: str = "",
+        journals: Path | None = None,
+    ) -> None:
+        super().__init__({}, settings.kind, self._one_clock)
+        self.settings, self._purpose = settings, purpose
+        self._journal, self._stack = Journal(name, journals), ExitStack()
+
+    def __enter__(self) -> "BenchJobs":
+        listed = [Port(r, getattr(self.settings.ports, r)[0], r, CARD) for r in STATIONS]
+        with ExitStack() as stack:
+            self.hosts = hosts_here(
+                *(stack, self.settings, self._journal, self._purpose),
+                roles=STATIONS,
+                listed=listed,
+            )
+            chip = probe_chip(self.hosts[TALKER], CARD)
+            self.cable = Cable(_end(TALKER), _end(LISTENER), chip, stamps="software")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _one_clock(self, job: Job) -> AbstractContextManager[list[ClockSync | ClockSyncFailure]]:
+        del job
+        return check_clocks(self.hosts[TALKER], self.hosts[LISTENER])
+
+    def describe(self) -> dict[str, Any]:
+        """Return the facts that every record of this testbed has."""
+        assert self.cable is not None
+        # Names of this machine's devices are nobody else's.
+        settings = self.settings.recorded(exclude={"ports"}) | {"paths": self.settings.paths}
+        cards = {f"{role} {CARD}": facts.card(host, CARD) for role, host in self.hosts.items()}
+        queues = {"queues": self.cable.chip}
+        return super().describe() | {"settings": settings, "cards": cards} | queues
+
+
+def _end(role: str) -> LinkEnd:
+    return LinkEnd(role, CARD, (f"{ADDRESSES[role]}/24",))
+
+
+def probe_chip(host: RemoteHost, device: str) -> Chip:
+    """Return which card's queues those of a port are like, by what its driver accepts.
+
+    Gates in hardware are those of i225, launch times in hardware those of i210; with neither, the
+    kernel shapes in software. The port is left without queueing discipline.
+    """
+    gates = [(1, _CYCLE_NS // 2), (2, _CYCLE_NS // 2)]
+    four = [0, 1, 2, 3] + 12 * [3]
+    two = [0] + 15 * [1]
+    tried: dict[Chip, list[list[str]]] = {
+        "i225": [
+            qdisc.taprio(
+                device,
+                gates,
+                mode="offload",
+                num_tc=4,
+                priority_map=four,
+                cycle_time_ns=_CYCLE_NS,
+            )
+        ],
+        "i210": [
+            qdisc.mqprio(device, num_tc=2, priority_map=two),
+            qdisc.etf(device, "100:1", delta_ns=_DELTA_NS, offload=True),
+        ],
+    }
+    for chip, commands in tried.items():
+        try:
+            if all(_accepted(host, argv) for argv in commands):
+                return chip
+        finally:
+            # Refused where nothing was set.
+            _accepted(host, ["tc", "qdisc", "del", "dev", device, "root"])
+    return "other"
+
+
+def _accepted(host: RemoteHost, argv: list[str]) -> bool:
+    return host.run(argv, deadline_s=COMMAND_SECONDS).exit_status == 0
+
+
+if TYPE_CHECKING:
+    from tsnrepro.testbeds.protocol import JobTestbed
+
+    _satisfied: type[JobTestbed] = BenchJobs

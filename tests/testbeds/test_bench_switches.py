@@ -1,0 +1,165 @@
+"""A PC with switches between its ports that have drivers, reached over SSH: frames are real."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from racks import AroundPc, fingerprint
+
+from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.config import BenchSettings, parse
+
+NAME = "driven-bench"
+PRELUDE = """\
+import json, sys
+from pathlib import Path
+from tsnrepro.config import BenchSettings, parse
+from tsnrepro.testbeds.bench.switched import SwitchedBench, restore
+settings = parse(BenchSettings, json.loads(sys.argv[1]), "a bench of a test")
+folder = Path(sys.argv[3])
+testbed = SwitchedBench(settings, sys.argv[2], "a test", folder)
+"""
+SEND = """\
+from tsnrepro.common.topology import LISTENER, TALKER
+from tsnrepro.testbeds.quiescence import settle
+from tsnrepro.tools.frerctl import StreamFilter
+from tsnrepro.tools.snapshot import CounterDifferences
+from tsnrepro.native import streams
+from tsnrepro.native.streams.command import Pacing, StopCondition, talker
+
+def sent(configuration, count):
+    testbed.configure(configuration, StreamFilter("udp", 5202))
+    testbed.pin_neighbours()
+    before = testbed.snapshot()
+    argv = talker(str(streams.talker()), testbed.address(LISTENER), 5202, Pacing(500_000),
+                  StopCondition(count, 5), payload_bytes=256)
+    testbed.hosts[TALKER].run(argv, deadline_s=10).check()
+    settle(testbed, 256)
+    found = CounterDifferences(before, testbed.quiescent_snapshot())
+    over = [found.port("sw2", m, "in").stream_frames for m in testbed.member_ports()]
+    return over, found.at("sw2", "eliminated"), found.port(LISTENER, "eth0", "in").stream_frames
+
+with testbed:
+    found = [sent("control", 200), sent("frer", 200)]
+    facts = testbed.describe()
+print("RESULT" + json.dumps([*found, facts["testbed"], facts["settings"]["device"]]))
+"""
+KILLED = """\
+import os, signal
+with testbed:
+    print("up", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+DRIVERS = [("ebpf", "ebpf"), ("kernel", "kernel"), ("ebpf", None)]
+
+
+@pytest.fixture(params=DRIVERS, ids=str)
+def pc(request, tmp_path, alone):
+    with around_pc(tmp_path, request.param) as made:
+        yield made
+
+
+def around_pc(folder, drivers):
+    made = AroundPc(folder, tuple(driver or "ebpf" for driver in drivers), action_frer=True)
+    if drivers[1] is None:
+        del made.drivers["sw2"]
+    return made
+
+
+def python(pc, body):
+    argv = [sys.executable, "-c", PRELUDE + body, json.dumps(pc.document()), NAME, str(pc.folder)]
+    return subprocess.run(
+        pc.spaces["talker"].enter(argv),
+        capture_output=True,
+        text=True,
+        check=False,
+        # The test holds this machine's lock.
+        env={**os.environ, "TMPDIR": str(pc.folder)},
+    )
+
+
+@pytest.mark.namespaces
+@pytest.mark.slow
+def test_switches_with_drivers_replicate_and_eliminate(pc):
+    before = fingerprint(pc)
+    done = python(pc, SEND)
+    assert "RESULT" in done.stdout, done.stderr[-3000:]
+    control, frer, kind, device = json.loads(done.stdout.partition("RESULT")[2])
+    assert control == [[200, 0], 0, 200]
+    assert frer == [[200, 200], 200, 200]
+    assert (kind, device) == ("bench", "D10")
+    assert fingerprint(pc) == before
+    assert not [*pc.folder.glob("*.json")]
+
+
+@pytest.mark.namespaces
+@pytest.mark.slow
+def test_a_killed_campaign_gives_back_the_ports_and_restores_the_switches(tmp_path, alone):
+    with around_pc(tmp_path, ("ebpf", None)) as pc:
+        before = fingerprint(pc)
+        done = python(pc, KILLED)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert fingerprint(pc) != before
+        done = python(pc, "print(restore(sys.argv[2], folder))")
+        assert "True" in done.stdout, done.stderr
+        assert fingerprint(pc) == before
+        assert not [*pc.folder.glob("*.json")]
+
+
+EXAMINE = """\
+from tsnrepro.testbeds.doctor import examine, frer
+findings = examine.examine_switches(settings)
+frer.SwitchedBench = lambda *arguments: SwitchedBench(*arguments, folder)
+frer.verify_frer.__kwdefaults__["link_s"] = 0.05
+findings += frer.verify_frer_on(settings, sys.argv[2])
+print("RESULT" + json.dumps([each.as_dict() for each in findings]))
+"""
+
+
+@pytest.mark.namespaces
+@pytest.mark.slow
+def test_the_doctor_examines_the_switches_and_proves_frer_by_frames(tmp_path, alone):
+    with around_pc(tmp_path, ("ebpf", None)) as pc:
+        before = fingerprint(pc)
+        done = python(pc, EXAMINE)
+        assert fingerprint(pc) == before
+    assert "RESULT" in done.stdout, done.stderr[-3000:]
+    found = json.loads(done.stdout.partition("RESULT")[2])
+    assert {"reachable", "login shell"} <= {f["check"] for f in found if f["role"] == "sw1"}
+    assert not [f for f in found if f["verdict"] == "stop"]
+    assert [f for f in found if "alone" in f["found"] or "alone" in f["check"]], found
+
+
+SWITCH = {"driver": "ebpf", "address": "192.0.2.2", "host_port": "e0", "member_ports": ["e1", "e2"]}
+GOOD = {
+    "kind": "bench",
+    "device": "D10",
+    "ports": {"talker": ["a"], "listener": ["b", "c"]},
+    "switches": {"sw1": SWITCH},
+}
+
+
+def test_what_has_no_driver_is_here():
+    settings = parse(BenchSettings, GOOD, "here")
+    assert (settings.driven, settings.paths) == (("sw1",), 2)
+    assert settings.rack.hosts.sw2.member_ports == ["m0", "m1"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"device": "none"}, "there are switches: name the device"),
+        ({"switches": {}}, "neither sw1 nor sw2"),
+        ({"queue_bytes": 100_000}, "the ports' own queues are used"),
+        ({"ports": {"talker": ["a"], "listener": ["b"]}}, "the n-th of one is cabled to"),
+        ({"ports": {"talker": ["a", "d"], "listener": ["b", "c"]}}, "sw1 is cabled to one"),
+        ({"switches": {"sw1": SWITCH, "sw2": SWITCH}}, "listener has 2 ports, and sw2"),
+        ({"switches": None}, "talker has 1 ports and listener 2"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(changes, says):
+    with pytest.raises(ConfigurationError, match=says):
+        parse(BenchSettings, GOOD | changes, "here")
