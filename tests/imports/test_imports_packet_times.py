@@ -48,6 +48,58 @@ def test_decimal_seconds_keep_every_digit(rows):
     assert found.latencies_us.tolist() == pytest.approx([d / 1000 for _, d in rows], rel=1e-12)
 
 
+def printed_seconds(nanoseconds, draw):
+    """Return a time in seconds as one of many programs prints it."""
+    whole, part = divmod(nanoseconds, 10**9)
+    exact = f"{whole}.{part:09d}"
+    ways = [exact, exact + "000", f" {exact}", f"{exact} ", f"+{exact}", f"{nanoseconds}e-9"]
+    ways += [exact.rstrip("0"), f"0{exact}"] + ([str(whole)] if not part else [])
+    return draw(st.sampled_from(ways)) if draw else exact
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2 * 10**9).map(lambda tenths: tenths * 10**8) | st.integers(0, 10**18),
+            st.integers(1, 10**9) | st.integers(1, 10).map(lambda tenths: tenths * 10**8),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from(["\n", "\r\n", "\n\n"]),
+    st.data(),
+)
+def test_decimals_are_exact_however_they_are_printed(rows, end, data):
+    mixed = data.draw(st.booleans())
+    lines, arrived = [], []
+    for sent, delay in rows:
+        lost = data.draw(st.booleans())
+        cells = [
+            printed_seconds(time, data.draw if mixed else None) for time in (sent, sent + delay)
+        ]
+        word = data.draw(st.sampled_from(["", "NA", "0"]))
+        lines.append(f"10.0.0.1,{cells[0]},{word if lost else cells[1]},x")
+        arrived += [] if lost else [delay / 1000]
+    times = SECONDS.model_copy(update={"missing": ["0"]})
+    if not arrived:
+        return
+    found = read(end.join(lines).encode(), times)
+    assert found.latencies_us.tolist() == pytest.approx(arrived, rel=1e-12)
+    assert (found.sent, found.skipped_rows) == (len(rows), 0)
+
+
+@pytest.mark.parametrize(
+    "cell", ["0x1.5", "0x15", "1.5.5", "1.-5", "-.x5", "1. 5", "1.5e", "1._5", "5.0x1", "'1.5'"]
+)
+def test_what_is_no_decimal_is_not_made_one(cell):
+    found = read(
+        f"tx,rx\n0.5,1.5\n0.5,{cell}\n".encode(), Times(sent="tx", received="rx", unit="s")
+    )
+    assert (found.latencies_us.tolist(), found.skipped_rows) == ([1e6], 1)
+    found = read(f"tx,rx\n5,15\n5,{cell}\n".encode(), Times(sent="tx", received="rx", unit="s"))
+    assert (found.latencies_us.tolist(), found.skipped_rows) == ([1e7], 1)
+
+
 @given(packets, st.sampled_from(["", "NA", "nan", "lost"]), st.data())
 def test_a_packet_without_arrival_is_sent_and_not_received(rows, word, data):
     gone = data.draw(st.sets(st.integers(0, len(rows) - 1), max_size=len(rows) - 1))

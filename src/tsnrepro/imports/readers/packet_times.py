@@ -31,6 +31,12 @@ _EXACT = pa.decimal128(30, 12)
 # which can end the process.
 _FAR_EXPONENT = r"[eE]-0*([3-9]\d|\d{3})"
 _LONG_LINE_BYTES = 1 << 16
+# What could be in a cell beside a number and its end, or end a line for pyarrow alone.
+_UNUSUAL = (b'"', b"\r")
+_MAX_SCALE = 18
+_POWERS = 10 ** np.arange(_MAX_SCALE + 1)
+# Below the largest integer of 64 bits, so that a product rounded to a double can be compared.
+_LARGEST = 9.2e18
 _NUMBER = r"^[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?$"
 _MAX_SHOWN = 20
 _MAX_SHOWN_CHARACTERS = 80
@@ -167,7 +173,7 @@ def blocks_of(file: SourceFile, times: Times) -> Iterator[_Block]:
         return
     layout: _Layout | None = None
     # Integers are read twice as fast as decimals; the first block shows which they are.
-    kinds = [pa.int64(), _EXACT]
+    readers = [*_READERS]
     for block in file.blocks():
         data = block
         if layout is None:
@@ -179,15 +185,15 @@ def blocks_of(file: SourceFile, times: Times) -> Iterator[_Block]:
             data = rest if times.named else data
         if not data:
             continue
-        for kind in list(kinds):
-            columns = _typed(data, layout, kind)
+        for reader in list(readers):
+            columns = reader(data, layout)
             if columns is not None:
                 yield _Block(columns, len(columns[0]))
                 break
-            kinds.remove(kind)
+            readers.remove(reader)
         else:
             yield _cell_by_cell(data, layout)
-            kinds = [pa.int64(), _EXACT]
+            readers = [*_READERS]
 
 
 def _layout(line: str, times: Times) -> _Layout:
@@ -230,14 +236,79 @@ def _read(data: bytes, layout: _Layout, kind: Any, skip: Any = None) -> Any:
 
 def _typed(data: bytes, layout: _Layout, kind: Any) -> list[Any] | None:
     """Return the columns as numbers; None if a cell is not a number or a row has a wrong length."""
-    if kind == _EXACT and _has_too_many_decimals(data):
-        return None
     try:
         table = _read(data, layout, kind)
     except pa.ArrowInvalid:
         return None
     columns = [table[name] for name in layout.wanted]
     return None if len(columns) > 1 and columns[0].null_count else columns
+
+
+def _integers(data: bytes, layout: _Layout) -> list[Any] | None:
+    # pyarrow takes hexadecimal numbers for integers.
+    is_hexadecimal = any(x in data and b"0" + x in data for x in (b"x", b"X"))
+    return None if is_hexadecimal else _typed(data, layout, pa.int64())
+
+
+def _scaled_integers(data: bytes, layout: _Layout) -> list[Any] | None:
+    """Return decimals, read as integers after their point was taken out; None if not all can be.
+
+    It takes less than two thirds of the time in which pyarrow reads decimals.
+    """
+    times, width = layout.times, len(layout.names)
+    data = data.replace(b"\r\n", b"\n") if b"\r" in data else data
+    data = data if data.endswith(b"\n") else data + b"\n"
+    if any(c in data for c in _UNUSUAL) or any(times.decimal in value for value in times.missing):
+        return None
+    characters = np.frombuffer(data, np.uint8)
+    point, delimiter = ord(times.decimal), ord(times.delimiter)
+    # All but digits and letters, which are not in a number with decimals.
+    marks = np.flatnonzero((characters < ord("0")) | (characters == delimiter))
+    kinds = characters[marks]
+    ends = (kinds == delimiter) | (kinds == ord("\n"))
+    cells = np.cumsum(ends) - ends
+    points = np.flatnonzero(kinds[:-1] == point)
+    wanted = [layout.names.index(name) for name in layout.wanted]
+    points = points[np.isin(cells[points] % width, wanted)] if len(wanted) < width else points
+    # From each point to the end of its cell there must be digits alone.
+    columns = _integers(data.replace(times.decimal.encode(), b""), layout)
+    whole = columns is not None and len(columns[0]) * width == np.count_nonzero(ends)
+    if columns is None or not whole or not ends[points + 1].all():
+        return None
+    decimals = np.full(len(columns[0]) * width, -1)
+    decimals[cells[points]] = marks[points + 1] - marks[points] - 1
+    decimals = decimals.reshape(-1, width)
+    found = [_with_decimals(c, decimals[:, n]) for c, n in zip(columns, wanted, strict=True)]
+    return None if any(column is None for column in found) else found
+
+
+def _with_decimals(column: Any, decimals: np.ndarray) -> Any | None:
+    """Return integers with as many decimals as each was printed with, -1 without a point."""
+    column, most = column.combine_chunks(), max(int(decimals.max()), 0)
+    missing = column.is_null().to_numpy(zero_copy_only=False)
+    if column.null_count and (decimals[missing] >= 0).any():
+        return None
+    numbers = column.fill_null(0).to_numpy()
+    if (decimals != most).any():
+        if most > _MAX_SCALE:
+            return None
+        factors = _POWERS[most - np.maximum(decimals, 0)]
+        if (np.abs(numbers.astype(float)) * factors > _LARGEST).any():
+            return None
+        numbers = numbers * factors
+    # A decimal of 128 bits is an integer, its lower half first.
+    halves = np.stack((numbers, numbers >> 63), axis=1)
+    buffers = [None, pa.py_buffer(halves)]
+    if column.null_count:
+        buffers[0] = pc.invert(pa.array(missing)).buffers()[1]
+    return pa.Array.from_buffers(pa.decimal128(19, most), len(numbers), buffers)
+
+
+def _decimals(data: bytes, layout: _Layout) -> list[Any] | None:
+    return None if _has_too_many_decimals(data) else _typed(data, layout, _EXACT)
+
+
+_READERS = (_integers, _scaled_integers, _decimals)
 
 
 def _has_too_many_decimals(data: bytes) -> bool:
