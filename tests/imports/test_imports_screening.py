@@ -2,7 +2,9 @@
 
 import bz2
 import gzip
+import io
 import lzma
+import tarfile
 
 import numpy as np
 import pytest
@@ -108,12 +110,29 @@ def test_outputs_of_other_programs_are_named(program, other):
 
 
 @pytest.mark.parametrize(
-    ("program", "text"), [("iperf3", printed.IPERF3_UDP_CLIENT), ("sockperf", printed.SOCKPERF)]
+    ("program", "text"),
+    [
+        ("iperf3", printed.IPERF3_UDP_CLIENT),
+        ("sockperf", printed.SOCKPERF),
+        ("mausezahn", printed.MAUSEZAHN),
+    ],
 )
 def test_decimal_commas_of_tools_are_named(program, text):
     one = table(program, "latency" if program == "sockperf" else "loss")
     with pytest.raises(NoMeasurementError, match="its numbers have a decimal comma"):
         read_rows(source_file(text.replace(".", ","), "some/file"), one)
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
+def test_archives_are_named(form):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=form) as archive:
+        entry = tarfile.TarInfo("run-1/out.txt")
+        entry.size = 4
+        archive.addfile(entry, io.BytesIO(b"a,b\n"))
+    for data in (buffer.getvalue(), buffer.getvalue().replace(b"\0", b"")):
+        with pytest.raises(NoMeasurementError, match=r"an archive \(tar\)"):
+            check_has_data(data)
 
 
 @pytest.mark.parametrize(
