@@ -188,6 +188,53 @@ def test_files_without_measurement_are_refused(text, reason):
     assert caught.match(reason)
 
 
+def excel(nanoseconds):
+    return f"{nanoseconds:.14E}"
+
+
+def as_a_double(nanoseconds):
+    return int(float(nanoseconds))
+
+
+@pytest.mark.parametrize(
+    ("rounded", "delay", "step"), [(excel, 40_000, "10 us"), (as_a_double, 1500, "0.256 us")]
+)
+def test_times_that_were_rounded(rounded, delay, step):
+    def text(delay):
+        sent = [1_764_338_400_123_456_789 + 10_007_001 * i for i in range(5)]
+        return text_of([(rounded(time), rounded(time + delay)) for time in sent]).encode()
+
+    with pytest.raises(NoMeasurementError, match=f"rounded to {step}"):
+        read(text(delay), NAMED)
+    # Much longer ones are known well enough, and clocks of a microsecond are not rounded so.
+    assert read(text(100 * delay), NAMED).latencies_us == pytest.approx([delay / 10] * 5, rel=0.1)
+    microseconds = [(1_764_338_400_123_456_000, 1_764_338_400_123_476_000)]
+    assert read(text_of(microseconds).encode(), NAMED).latencies_us.tolist() == [20]
+
+
+def test_latencies_shorter_than_light_takes():
+    with pytest.raises(NoMeasurementError, match=r"at most 0\.1 ns") as error:
+        read(b"tx,rx\n1700000000.1,1700000000.2\n", NAMED)
+    assert "unit" in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ("1000ns,2000ns", "no row.*1000ns, 2000ns"),
+        ("2026-11-28T14:00:00Z,2026-11-28T14:00:01Z", "no row.*2026-11-28T"),
+        ('"1,000","2,000"', "decimal comma"),
+    ],
+)
+def test_the_first_row_that_is_none_is_shown(cells, reason):
+    with pytest.raises(NoMeasurementError, match=reason):
+        read(f"tx,rx\n{cells}\n".encode(), NAMED)
+
+
+def test_carriage_returns_alone():
+    assert read(b"tx,rx\r1000,2000\r3000,4500\r", NAMED).latencies_us.tolist() == [1.0, 1.5]
+
+
 def test_a_missing_column_is_an_error_of_the_mapping():
     with pytest.raises(RecordError, match=r"no column 'rx'.*There are: tx, arrival"):
         read(b"tx,arrival\n1,2\n", NAMED)

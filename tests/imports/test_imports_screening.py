@@ -35,6 +35,11 @@ from tsnrepro.imports.screening import (
         (b"\n<html>", "HTML"),
         (b"\xd4\xc3\xb2\xa1\2\4\xff\xff", r"a packet capture \(pcap\)"),
         (b"\n\r\r\n\x1cM<+\x1a\1", r"a packet capture \(pcapng\)"),
+        (b"PK\x03\x04\x14\x06\x08!bN\x1a[Content_Types].xml", "a spreadsheet"),
+        (b"PK\x03\x04\x14\x08bl9\x85mimetypeapplication/vnd.oasis.opendocument", "a spreadsheet"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a spreadsheet"),
+        (b"\x93NUMPY\1v{'descr': '<f8'}", "a file of NumPy"),
+        (b"PAR1\x15", "a file of Parquet"),
         (b"\x7fELF\2\1\1\3", "binary data"),
     ],
 )

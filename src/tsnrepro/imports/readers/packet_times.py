@@ -8,6 +8,7 @@ import csv as plain_csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,14 @@ _POWERS = 10 ** np.arange(_MAX_SCALE + 1)
 # Below the largest integer of 64 bits, so that a product rounded to a double can be compared.
 _LARGEST = 9.2e18
 _NUMBER = r"^[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?$"
+# Of a time since 1970 a spreadsheet keeps 15 digits, and a double 53 bits.
+_SINCE_1970_NS = 10**18
+_ROUNDED_TO_NS = (256, 10_000)
+_ROWS_FOR_RESOLUTION = 100
+# Light takes a nanosecond for 30 cm.
+_SHORTEST_LATENCY_US = 0.001
+# Latencies of fewer steps of the resolution are mostly its error.
+_LEAST_STEPS = 10
 _MAX_SHOWN = 20
 _MAX_SHOWN_CHARACTERS = 80
 _REMEDY = "Correct the columns, their unit or the delimiter under times in the mapping"
@@ -54,6 +63,8 @@ class PacketTimes:
     skipped: list[tuple[str, str]] = field(default_factory=list)
     """The first invalid rows, with reasons; the header counts as row 1."""
     skipped_rows: int = 0
+    resolution_us: float = 0.0
+    """To what the times are rounded, if they show that they were."""
 
     @property
     def received(self) -> int:
@@ -120,6 +131,8 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
                 (f"row {number + passed + times.named}", why[:_MAX_SHOWN_CHARACTERS])
             )
         passed += block.rows
+        if not found.sent and times.sent is not None:
+            found.resolution_us = resolution_us(chosen.columns, times)
         found.sent += len(chosen.columns[0])
         parts.append(latencies_of(chosen.columns))
         if times.sent is not None:
@@ -128,11 +141,23 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
     parts.clear()
     if not found.received:
         if any(DECIMAL_COMMA.search(why) for _, why in found.skipped) and times.decimal == ".":
-            remedy = "Set decimal: ',' under times in the mapping"
+            remedy = "Set decimal: ',' under times in the mapping, or remove it between thousands"
             raise NoMeasurementError("its numbers have a decimal comma", "", remedy)
         reason = error_in(file.head.decode("utf-8", "replace"))
-        raise NoMeasurementError(reason or "it has no row with the times of a packet that arrived")
+        reason = reason or "it has no row with the times of a packet that arrived"
+        where = ", ".join(f"{place}: {why}" for place, why in found.skipped[:1])
+        raise NoMeasurementError(f"{reason} ({where})" if where else reason)
     return completed(found, times, edges)
+
+
+def resolution_us(columns: list[Any], times: Times) -> float:
+    """Return to what the first times since 1970 are rounded; 0 if they do not show it."""
+    to_ns = factor("time", times.unit, "ns")
+    first = [time for one in columns for time in one.slice(0, _ROWS_FOR_RESOLUTION).to_pylist()]
+    found = [Fraction(time) * to_ns for time in first if time is not None]
+    if not found or min(found) < _SINCE_1970_NS:
+        return 0.0
+    return max((r for r in _ROUNDED_TO_NS if not any(t % r for t in found)), default=0) / 1000
 
 
 def completed(found: PacketTimes, times: Times, edges: list[Any]) -> PacketTimes:
@@ -146,6 +171,14 @@ def completed(found: PacketTimes, times: Times, edges: list[Any]) -> PacketTimes
     to_us, to_s = (factor("time", times.unit, target) for target in ("us", "s"))
     found.latencies_us *= to_us.numerator
     found.latencies_us /= to_us.denominator
+    shortest_us = found.resolution_us * _LEAST_STEPS
+    if shortest_us and np.median(found.latencies_us) < shortest_us:
+        raise NoMeasurementError(
+            f"its times are rounded to {found.resolution_us:g} us, as by a spreadsheet or as "
+            "doubles, and its latencies are not much longer",
+            "",
+            "Export all digits of the times",
+        )
     _check_causality(found.latencies_us)
     if edges:
         found.span_s = float(max(edges) - min(edges)) * to_s.numerator / to_s.denominator
@@ -175,7 +208,8 @@ def blocks_of(file: SourceFile, times: Times) -> Iterator[_Block]:
     # Integers are read twice as fast as decimals; the first block shows which they are.
     readers = [*_READERS]
     for block in file.blocks():
-        data = block
+        # Old programs end lines by a carriage return alone.
+        data = block if b"\n" in block else block.replace(b"\r", b"\n")
         if layout is None:
             data = data.lstrip(b"\r\n")
             line, _, rest = data.partition(b"\n")
@@ -346,7 +380,7 @@ def _cell_by_cell(data: bytes, layout: _Layout) -> _Block:
             what = "its header line is repeated: it has several tests"
             raise NoMeasurementError(what, "", "Store one test per file")
         invalid[int(numbers[index])] = (
-            f"not the times of a packet: {layout.times.delimiter.join(texts)}"
+            f"not the times of a packet: {f'{layout.times.delimiter} '.join(texts)}"
         )
     last = pc.if_else(missing, pa.scalar(None, pa.string()), cells[-1])
     columns = [column.filter(valid) for column in [*cells[:-1], last]]
@@ -377,5 +411,9 @@ def _check_causality(latencies: np.ndarray) -> None:
             "",
             "The clocks disagree, or a time of 0 marks a lost packet: list it under times, missing",
         )
-    if wrong := wrong_latency(float(latencies.max())):
+    longest = float(latencies.max())
+    if longest < _SHORTEST_LATENCY_US:
+        what = f"its latencies are at most {longest * 1000:.3g} ns, shorter than any link takes"
+        raise NoMeasurementError(what, "", _REMEDY)
+    if wrong := wrong_latency(longest):
         raise NoMeasurementError(wrong, "", _REMEDY)
