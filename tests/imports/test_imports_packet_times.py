@@ -231,6 +231,11 @@ def test_the_first_row_that_is_none_is_shown(cells, reason):
         read(f"tx,rx\n{cells}\n".encode(), NAMED)
 
 
+def test_a_block_of_blank_lines():
+    found = read(b"tx,rx\n1.5,2.5\n" + (1 << 23) * b"\n" + b"2.5,3.25\n", NAMED)
+    assert found.latencies_us.tolist() == [0.001, 0.00075]
+
+
 def test_carriage_returns_alone():
     assert read(b"tx,rx\r1000,2000\r3000,4500\r", NAMED).latencies_us.tolist() == [1.0, 1.5]
 

@@ -318,7 +318,7 @@ def _scaled_integers(data: bytes, layout: _Layout) -> list[Any] | None:
 
 def _with_decimals(column: Any, decimals: np.ndarray) -> Any | None:
     """Return integers with as many decimals as each was printed with, -1 without a point."""
-    column, most = column.combine_chunks(), max(int(decimals.max()), 0)
+    column, most = column.combine_chunks(), int(decimals.max(initial=0))
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if column.null_count and (decimals[missing] >= 0).any():
         return None
