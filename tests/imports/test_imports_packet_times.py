@@ -212,6 +212,11 @@ def test_times_that_were_rounded(rounded, delay, step):
     assert read(text_of(microseconds).encode(), NAMED).latencies_us.tolist() == [20]
 
 
+def test_infinite_times():
+    with pytest.raises(NoMeasurementError, match="arrive when or before"):
+        read(b"tx,rx\n1e999,1e999\n", NAMED)
+
+
 def test_latencies_shorter_than_light_takes():
     with pytest.raises(NoMeasurementError, match=r"at most 0\.1 ns") as error:
         read(b"tx,rx\n1700000000.1,1700000000.2\n", NAMED)

@@ -5,6 +5,7 @@ cell. Latencies are exact differences.
 """
 
 import csv as plain_csv
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -154,7 +155,8 @@ def resolution_us(columns: list[Any], times: Times) -> float:
     """Return to what the first times since 1970 are rounded; 0 if they do not show it."""
     to_ns = factor("time", times.unit, "ns")
     first = [time for one in columns for time in one.slice(0, _ROWS_FOR_RESOLUTION).to_pylist()]
-    found = [Fraction(time) * to_ns for time in first if time is not None]
+    known = [time for time in first if time is not None and math.isfinite(time)]
+    found = [Fraction(time) * to_ns for time in known]
     if not found or min(found) < _SINCE_1970_NS:
         return 0.0
     return max((r for r in _ROUNDED_TO_NS if not any(t % r for t in found)), default=0) / 1000
