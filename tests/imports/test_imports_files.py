@@ -6,6 +6,7 @@ import os
 import pytest
 import tool_outputs as printed
 import yaml
+from reader_files import source_file
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.imports.importer import import_folder
@@ -148,6 +149,15 @@ def test_encodings(folder, run_import, encoding):
     (folder / "a.csv").write_text(ROWS.replace("kind", "kïnd"), encoding=encoding)
     fields = FIELDS | {"configuration": {"column": "kïnd"}}
     assert run_import({"csv": {"encoding": encoding}}, fields).trials["loss"] == 2
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_byte_order_mark_is_the_encoding(folder, run_import, encoding):
+    (folder / "a.csv").write_text(ROWS.replace("kind", "kïnd"), encoding=encoding)
+    fields = FIELDS | {"configuration": {"column": "kïnd"}}
+    assert run_import({}, fields).trials["loss"] == 2
+    file = source_file(ROWS.encode(encoding))
+    assert b"".join(file.blocks()).decode() == file.tool_output() == ROWS
 
 
 def test_an_encoding_that_does_not_fit_is_named(folder, run_import):

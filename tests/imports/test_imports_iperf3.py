@@ -147,7 +147,9 @@ def test_a_warning_may_precede_the_json():
         (printed.IPERF3_UDP_CLIENT.split("- - -")[0], "loss", "did not complete"),
         (json.dumps(printed.IPERF3_UDP_JSON)[:-30], "loss", "broken"),
         ('{"start": {"test_start": {"protocol": "UDP"}}, "end": {"sum": {}}}', "loss", "datagram"),
-        ('{"start": [], "end": []}', "tcp", "lacks"),
+        ('{"start": [], "end": []}', "tcp", "cannot be one"),
+        ('{"iperf": {"start": {}, "end": {}}}', "tcp", "not iperf3's"),
+        (json.dumps(printed.IPERF3_UDP_JSON).replace("3123", '"3123"'), "loss", "cannot be one"),
     ],
 )
 def test_outputs_without_measurement_are_refused_with_the_reason(text, experiment, reason):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import textwrap
 
 import pytest
 from hypothesis import given
@@ -57,6 +58,11 @@ FORMS = {
     "text, syslog": lambda test: test.text(prefix="Nov 28 14:00:00 talker iperf3[1234]: "),
     "text, for a terminal": lambda test: test.text(prefix="\x1b[?2004h\x1b[1m").replace(
         "\n", "\x1b[0m\n"
+    ),
+    "text, copied from a web page": lambda test: test.text().replace("  ", " \u00a0"),
+    "text, copied from a table": lambda test: test.text().replace("  ", "\t"),
+    "text, ends of lines of an old terminal": lambda test: test.text(verbose=True).replace(
+        "\n", "\r"
     ),
     "text, every line twice": lambda test: "".join(
         2 * line for line in test.text(verbose=True).splitlines(keepends=True)
@@ -170,6 +176,18 @@ def test_a_total_that_is_broken_off_is_refused():
         assert "broken off" in refusal(text[:cut])
 
 
+@pytest.mark.parametrize("width", [60, 70, 78, 80, 84])
+@pytest.mark.parametrize(("test", "experiment"), [(UDP, "loss"), (TCP, "tcp")])
+def test_wrapped_lines_are_refused(test, experiment, width):
+    lines = test.text().splitlines()
+    by_words = [part for line in lines for part in textwrap.wrap(line, width) or [""]]
+    parts = [range(0, max(len(line), 1), width) for line in lines]
+    cut = [line[i : i + width] for line, found in zip(lines, parts, strict=True) for i in found]
+    for wrapped in (by_words, cut):
+        if len(wrapped) > len(lines):
+            assert "wrapped" in refusal("\n".join(wrapped), experiment)
+
+
 def test_lines_of_two_tests_are_refused():
     lines = zip(TCP.text().splitlines(), TcpTest(10**9, 10**9, 2).text().splitlines(), strict=True)
     assert "several tests" in refusal("".join(f"{a}\n{b}\n" for a, b in lines), "tcp")
@@ -232,6 +250,24 @@ def test_interrupted_tests(streams):
     without = "\n".join(test.text().splitlines()[:-1])
     assert "iperf3 was interrupted" in refusal(without)
     assert "no end" in refusal("".join(UDP.events().splitlines(keepends=True)[:-1]))
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        "unable to connect to server: Connection refused",
+        "the server is busy running a test. try again later",
+    ],
+)
+def test_attempts_that_did_not_begin(failed):
+    assert known(f"iperf3: error - {failed}\n{UDP.text()}") == known(UDP.text())
+    assert failed.split(":")[0].split(".")[0] in refusal(f"iperf3: error - {failed}\n")
+
+
+@pytest.mark.parametrize("write", [lambda test: test.text(), lambda test: test.document()])
+def test_negative_losses(write):
+    test = dataclasses.replace(UDP, lost=(0, -8), tail=0)
+    assert "more datagrams arrived" in refusal(write(test))
 
 
 def test_errors_after_the_totals():

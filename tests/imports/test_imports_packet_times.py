@@ -48,6 +48,58 @@ def test_decimal_seconds_keep_every_digit(rows):
     assert found.latencies_us.tolist() == pytest.approx([d / 1000 for _, d in rows], rel=1e-12)
 
 
+def printed_seconds(nanoseconds, draw):
+    """Return a time in seconds as one of many programs prints it."""
+    whole, part = divmod(nanoseconds, 10**9)
+    exact = f"{whole}.{part:09d}"
+    ways = [exact, exact + "000", f" {exact}", f"{exact} ", f"+{exact}", f"{nanoseconds}e-9"]
+    ways += [exact.rstrip("0"), f"0{exact}"] + ([str(whole)] if not part else [])
+    return draw(st.sampled_from(ways)) if draw else exact
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2 * 10**9).map(lambda tenths: tenths * 10**8) | st.integers(0, 10**18),
+            st.integers(1, 10**9) | st.integers(1, 10).map(lambda tenths: tenths * 10**8),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sampled_from(["\n", "\r\n", "\n\n"]),
+    st.data(),
+)
+def test_decimals_are_exact_however_they_are_printed(rows, end, data):
+    mixed = data.draw(st.booleans())
+    lines, arrived = [], []
+    for sent, delay in rows:
+        lost = data.draw(st.booleans())
+        cells = [
+            printed_seconds(time, data.draw if mixed else None) for time in (sent, sent + delay)
+        ]
+        word = data.draw(st.sampled_from(["", "NA", "0"]))
+        lines.append(f"10.0.0.1,{cells[0]},{word if lost else cells[1]},x")
+        arrived += [] if lost else [delay / 1000]
+    times = SECONDS.model_copy(update={"missing": ["0"]})
+    if not arrived:
+        return
+    found = read(end.join(lines).encode(), times)
+    assert found.latencies_us.tolist() == pytest.approx(arrived, rel=1e-12)
+    assert (found.sent, found.skipped_rows) == (len(rows), 0)
+
+
+@pytest.mark.parametrize(
+    "cell", ["0x1.5", "0x15", "1.5.5", "1.-5", "-.x5", "1. 5", "1.5e", "1._5", "5.0x1", "'1.5'"]
+)
+def test_what_is_no_decimal_is_not_made_one(cell):
+    found = read(
+        f"tx,rx\n0.5,1.5\n0.5,{cell}\n".encode(), Times(sent="tx", received="rx", unit="s")
+    )
+    assert (found.latencies_us.tolist(), found.skipped_rows) == ([1e6], 1)
+    found = read(f"tx,rx\n5,15\n5,{cell}\n".encode(), Times(sent="tx", received="rx", unit="s"))
+    assert (found.latencies_us.tolist(), found.skipped_rows) == ([1e7], 1)
+
+
 @given(packets, st.sampled_from(["", "NA", "nan", "lost"]), st.data())
 def test_a_packet_without_arrival_is_sent_and_not_received(rows, word, data):
     gone = data.draw(st.sets(st.integers(0, len(rows) - 1), max_size=len(rows) - 1))
@@ -134,6 +186,63 @@ def test_files_without_measurement_are_refused(text, reason):
     with pytest.raises(NoMeasurementError) as caught:
         read(text.encode(), NAMED)
     assert caught.match(reason)
+
+
+def excel(nanoseconds):
+    return f"{nanoseconds:.14E}"
+
+
+def as_a_double(nanoseconds):
+    return int(float(nanoseconds))
+
+
+@pytest.mark.parametrize(
+    ("rounded", "delay", "step"), [(excel, 40_000, "10 us"), (as_a_double, 1500, "0.256 us")]
+)
+def test_times_that_were_rounded(rounded, delay, step):
+    def text(delay):
+        sent = [1_764_338_400_123_456_789 + 10_007_001 * i for i in range(5)]
+        return text_of([(rounded(time), rounded(time + delay)) for time in sent]).encode()
+
+    with pytest.raises(NoMeasurementError, match=f"rounded to {step}"):
+        read(text(delay), NAMED)
+    # Much longer ones are known well enough, and clocks of a microsecond are not rounded so.
+    assert read(text(100 * delay), NAMED).latencies_us == pytest.approx([delay / 10] * 5, rel=0.1)
+    microseconds = [(1_764_338_400_123_456_000, 1_764_338_400_123_476_000)]
+    assert read(text_of(microseconds).encode(), NAMED).latencies_us.tolist() == [20]
+
+
+def test_infinite_times():
+    with pytest.raises(NoMeasurementError, match="arrive when or before"):
+        read(b"tx,rx\n1e999,1e999\n", NAMED)
+
+
+def test_latencies_shorter_than_light_takes():
+    with pytest.raises(NoMeasurementError, match=r"at most 0\.1 ns") as error:
+        read(b"tx,rx\n1700000000.1,1700000000.2\n", NAMED)
+    assert "unit" in error.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ("1000ns,2000ns", "no row.*1000ns, 2000ns"),
+        ("2026-11-28T14:00:00Z,2026-11-28T14:00:01Z", "no row.*2026-11-28T"),
+        ('"1,000","2,000"', "decimal comma"),
+    ],
+)
+def test_the_first_row_that_is_none_is_shown(cells, reason):
+    with pytest.raises(NoMeasurementError, match=reason):
+        read(f"tx,rx\n{cells}\n".encode(), NAMED)
+
+
+def test_a_block_of_blank_lines():
+    found = read(b"tx,rx\n1.5,2.5\n" + (1 << 23) * b"\n" + b"2.5,3.25\n", NAMED)
+    assert found.latencies_us.tolist() == [0.001, 0.00075]
+
+
+def test_carriage_returns_alone():
+    assert read(b"tx,rx\r1000,2000\r3000,4500\r", NAMED).latencies_us.tolist() == [1.0, 1.5]
 
 
 def test_a_missing_column_is_an_error_of_the_mapping():

@@ -2,7 +2,9 @@
 
 import bz2
 import gzip
+import io
 import lzma
+import tarfile
 
 import numpy as np
 import pytest
@@ -33,6 +35,11 @@ from tsnrepro.imports.screening import (
         (b"\n<html>", "HTML"),
         (b"\xd4\xc3\xb2\xa1\2\4\xff\xff", r"a packet capture \(pcap\)"),
         (b"\n\r\r\n\x1cM<+\x1a\1", r"a packet capture \(pcapng\)"),
+        (b"PK\x03\x04\x14\x06\x08!bN\x1a[Content_Types].xml", "a spreadsheet"),
+        (b"PK\x03\x04\x14\x08bl9\x85mimetypeapplication/vnd.oasis.opendocument", "a spreadsheet"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a spreadsheet"),
+        (b"\x93NUMPY\1v{'descr': '<f8'}", "a file of NumPy"),
+        (b"PAR1\x15", "a file of Parquet"),
         (b"\x7fELF\2\1\1\3", "binary data"),
     ],
 )
@@ -108,12 +115,29 @@ def test_outputs_of_other_programs_are_named(program, other):
 
 
 @pytest.mark.parametrize(
-    ("program", "text"), [("iperf3", printed.IPERF3_UDP_CLIENT), ("sockperf", printed.SOCKPERF)]
+    ("program", "text"),
+    [
+        ("iperf3", printed.IPERF3_UDP_CLIENT),
+        ("sockperf", printed.SOCKPERF),
+        ("mausezahn", printed.MAUSEZAHN),
+    ],
 )
 def test_decimal_commas_of_tools_are_named(program, text):
     one = table(program, "latency" if program == "sockperf" else "loss")
     with pytest.raises(NoMeasurementError, match="its numbers have a decimal comma"):
         read_rows(source_file(text.replace(".", ","), "some/file"), one)
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
+def test_archives_are_named(form):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=form) as archive:
+        entry = tarfile.TarInfo("run-1/out.txt")
+        entry.size = 4
+        archive.addfile(entry, io.BytesIO(b"a,b\n"))
+    for data in (buffer.getvalue(), buffer.getvalue().replace(b"\0", b"")):
+        with pytest.raises(NoMeasurementError, match=r"an archive \(tar\)"):
+            check_has_data(data)
 
 
 @pytest.mark.parametrize(

@@ -312,3 +312,31 @@ def test_counts_of_our_programs_are_read_again(tmp_path, changes):
     listener.write_text(json.dumps({"tool": "listener", "streams": [STREAM, STREAM]}))
     document["values"]["result"] = counts | {"unique": 1980}
     assert list(contradicted(tmp_path, document)) == []
+
+
+@pytest.mark.parametrize("changes", [{}, {"offered": 999}, {"received": 1000}])
+@pytest.mark.parametrize("place", [0, 1])
+def test_load_trials_of_rfc2544_are_derived_again(tmp_path, place, changes):
+    found = [{"offered": 1000, "received": 990, "lost": 10}, {"offered": 500, "received": 500}]
+    for number, one in enumerate(found, start=1):
+        (tmp_path / f"run-{number:03d}-talker.json").write_text(
+            json.dumps(TALKER | {"sent": one["offered"]})
+        )
+        (tmp_path / f"run-{number:03d}-listener.json").write_text(
+            json.dumps({"tool": "listener", "streams": [STREAM | {"unique": one["received"]}]})
+        )
+    found[place] |= changes
+    document = {"experiment": "rfc2544", "values": {"trials": found, "result": {"loss": 1}}}
+    said = list(contradicted(tmp_path, document))
+    assert [message.split()[0] for message in said] == list(changes)
+    assert all(f"run-00{place + 1}-" in message for message in said)
+
+
+@pytest.mark.parametrize("achieved", [5000.0, 5050.0])
+def test_the_rate_of_mausezahn_is_derived_again(tmp_path, achieved):
+    samples = [[0.1 * n, min(500 * n, 2200)] for n in range(8)]
+    (tmp_path / "samples.json").write_text(json.dumps(samples))
+    document = {"experiment": "mausezahn", "values": {"result": {"achieved_pps": achieved}}}
+    assert len(list(contradicted(tmp_path, document))) == (achieved != 5000)
+    (tmp_path / "samples.json").write_text("[1, 2")
+    assert "no samples" in next(contradicted(tmp_path, document))

@@ -22,7 +22,11 @@ from tsnrepro.records.files import Batch
 
 # Some shells write UTF-16 when a tool's output is redirected to a file.
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_UTF_32_MARKS = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _FOR_TERMINALS = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+# Spaces of tables and of web pages, from which outputs are copied.
+_SPACES = {ord("\t"): " ", ord("\u00a0"): " "}
+_LINE_ENDS = re.compile(r"\r+\n?")
 _IGNORED_FOLDERS = (".git", "__pycache__")
 # Packet logs are read in blocks that fit into the processor's cache, other files as a whole.
 _BLOCK_BYTES = 1 << 21
@@ -113,14 +117,16 @@ class SourceFile:
         return None
 
     @property
-    def is_utf16(self) -> bool:
-        """Whether the file begins with a byte order mark of UTF-16."""
-        return self._first[:2] in _UTF_16_MARKS
+    def _wide(self) -> str:
+        """UTF-16 or UTF-32, if the file begins with a byte order mark of it; else empty."""
+        if self._first[:4] in _UTF_32_MARKS:
+            return "utf-32"
+        return "utf-16" if self._first[:2] in _UTF_16_MARKS else ""
 
     @cached_property
     def nul_bytes(self) -> int:
         """The number of NUL bytes in a text, as left by a crash or a full disk."""
-        if self.is_utf16 or ("data" not in self.__dict__ and self.size > _MAX_WHOLE_BYTES):
+        if self._wide or ("data" not in self.__dict__ and self.size > _MAX_WHOLE_BYTES):
             return 0
         return self.data.count(0)
 
@@ -130,8 +136,8 @@ class SourceFile:
         return self._cleaned(self.data)
 
     def _cleaned(self, data: bytes) -> bytes:
-        if self.is_utf16:
-            return data.decode("utf-16", "replace").encode()
+        if self._wide:
+            return data.decode(self._wide, "replace").removeprefix("\ufeff").encode()
         return data.translate(None, b"\0")
 
     @cached_property
@@ -149,8 +155,11 @@ class SourceFile:
         NoMeasurementError
             A line is longer than 16 MiB.
         """
+        if self._wide == "utf-32":
+            yield self.clean
+            return
         digest, nul_bytes, rest = hashlib.sha256(), 0, b""
-        wide = self._first[:2] if self.is_utf16 else b""
+        wide = self._first[:2] if self._wide else b""
         with self._opened() as file, ThreadPoolExecutor(1) as pool:
 
             def read() -> bytes:
@@ -185,8 +194,8 @@ class SourceFile:
         """
         wide = encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32", "utf16", "utf32"))
         try:
-            if wide or self.is_utf16:
-                text = self.data.decode(encoding if wide else "utf-16")
+            if wide or self._wide:
+                text = self.data.decode(encoding if wide else self._wide)
             else:
                 text = self.clean.decode(encoding)
             return text.removeprefix("\ufeff")
@@ -200,10 +209,12 @@ class SourceFile:
     def tool_output(self) -> str:
         """Return the text of a tool's output, without what is for terminals alone.
 
-        Bytes that are not UTF-8 are replaced.
+        Bytes that are not UTF-8 are replaced, and spaces and ends of lines of other kinds.
         """
         text = self.clean.decode("utf-8", "replace").removeprefix("\ufeff")
-        return _FOR_TERMINALS.sub("", text) if "\x1b" in text else text
+        text = _FOR_TERMINALS.sub("", text) if "\x1b" in text else text
+        text = _LINE_ENDS.sub("\n", text) if "\r" in text else text
+        return text.translate(_SPACES) if "\t" in text or "\u00a0" in text else text
 
     def release(self) -> None:
         """Release the content of a large file; checksum and count of NUL bytes stay."""

@@ -41,7 +41,7 @@ _PROGRAMS = {
     "cyclictest": r"^T: *\d+ \( *\d+\) P: *\d+ I:",
 }
 _DECIMAL_COMMA = re.compile(
-    r"[=\s]\d{1,9},\d{1,9} +(?:sec|ms|usec|[KMGT]?(?:Bytes|bits))\b|=\d+,\d+"
+    r"[=\s]\d{1,9},\d{1,9} +(?:sec(?:onds)?|ms|usec|[KMGT]?(?:Bytes|bits))\b|=\d+,\d+"
 )
 # Not of a statistic's name: `std-error=0.042`.
 _ERROR = re.compile(
@@ -56,6 +56,14 @@ _COMPRESSED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<xz>\xfd7zXZ)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh[1-9]1AY&SY)"
     rb"|(?P<zip>PK\x03\x04)|(?P<lz4>\x04\x22\x4d\x18)"
 )
+_SPREADSHEET = re.compile(
+    rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|PK\x03\x04.{0,60}"
+    rb"(?:\[Content_Types\]\.xml|_rels/|docProps/|xl/|mimetypeapplication/vnd\.oasis)",
+    re.DOTALL,
+)
+_ARRAYS = re.compile(rb"(?P<Parquet>PAR1)|(?P<NumPy>\x93NUMPY)|(?P<HDF5>\x89HDF\r\n)")
+# The header of tar's first file, also without its NUL bytes.
+_ARCHIVE = re.compile(rb"[^\n]{1,300}?[0-7]{6}[\0 ]{1,2}[0-9a-zA-Z][^\n]{0,100}ustar(?:\0?00|  )")
 _CAPTURE = re.compile(
     rb"(?P<pcap>\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4|M<\xb2\xa1|\xa1\xb2<M)"
     rb"|(?P<pcapng>\n\r\r\n.{0,4}(?:M<\+\x1a|\x1a\+<M))",
@@ -100,12 +108,18 @@ def check_has_data(data: bytes, name: str = "") -> None:
     ------
     NoMeasurementError
         It is empty, consists of NUL bytes or white space, is an HTML page, is compressed, is a
-        packet capture, a binary log of isochron or other binary data, or is a pointer to a file
-        that was not fetched.
+        spreadsheet, an archive, a packet capture, a binary log of isochron or other binary data, or
+        is a pointer to a file that was not fetched.
     """
+    if _SPREADSHEET.match(data):
+        raise NoMeasurementError("it is a spreadsheet", "", "Save it as CSV, with all digits")
+    if found := _ARRAYS.match(data):
+        raise NoMeasurementError(f"it is a file of {found.lastgroup}", "", "Write it as CSV")
     if found := _COMPRESSED.match(data):
         what = "a data file of flent, compressed" if ".flent" in name else "compressed"
         raise NoMeasurementError(f"it is {what} ({found.lastgroup})", "", "Unpack it")
+    if _ARCHIVE.match(data):
+        raise NoMeasurementError("it is an archive (tar)", "", "Unpack it")
     if found := _CAPTURE.match(data):
         what = f"it is a packet capture ({found.lastgroup})"
         raise NoMeasurementError(what, "", "Give a file of times: format times in the mapping")

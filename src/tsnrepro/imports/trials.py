@@ -21,7 +21,7 @@ from tsnrepro.imports.mapping import (
     RowRule,
     Scalar,
 )
-from tsnrepro.imports.readers.row import DECIMAL_COMMA, DataRow, numbers_of
+from tsnrepro.imports.readers.row import DECIMAL_COMMA, GROUPED, WITH_UNIT, DataRow, numbers_of
 from tsnrepro.records.columns import STATISTICS, Column, column_of
 from tsnrepro.records.files import canonical_json
 
@@ -303,6 +303,11 @@ def _number(cell: Any, name: str, location: str) -> int | float:
         what, remedy = "is not a number", _NOT_A_NUMBER
         if DECIMAL_COMMA.fullmatch(text):
             what, remedy = "has a decimal comma", _COMMA
+        elif GROUPED.fullmatch(text):
+            what, remedy = "has its thousands separated", "Remove what is between the digits"
+        elif WITH_UNIT.fullmatch(text):
+            what = "has a unit behind its number"
+            remedy = "Remove it from the cells, and set it as the column's unit in the mapping"
         raise RecordError(f"{name}: '{text[:60]}' {what}", location, remedy) from None
     if not -_MAX_NUMBER <= number <= _MAX_NUMBER:
         raise RecordError(

@@ -1,5 +1,6 @@
 """mausezahn(8): frames of a size with a delay between them, bypassing the network stack."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 PORT = 5001
@@ -56,3 +57,20 @@ def udp(
         *("-b", ends.target_mac, "-A", ends.source, "-B", ends.target),
         *("-P", "0" * payload_bytes, "-t", "udp", ports),
     ]
+
+
+def frames_per_second(samples: Sequence[tuple[float, int]]) -> float:
+    """Return the rate at which frames arrive, from the first sample to the last that has new ones.
+
+    ``samples`` are pairs of a time in seconds and a count of frames, one at least.
+    """
+    moving = [samples[0]]
+    for sample in samples[1:]:
+        if sample[1] == moving[-1][1]:
+            break
+        moving.append(sample)
+    # The last interval may hold the end of sending.
+    if 2 < len(moving) < len(samples):
+        moving.pop()
+    seconds = moving[-1][0] - moving[0][0]
+    return (moving[-1][1] - moving[0][1]) / seconds if seconds > 0 else 0.0

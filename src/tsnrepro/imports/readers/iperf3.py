@@ -42,8 +42,11 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
         if table.rows == INTERVALS:
             return _of_intervals(form.intervals(text[start or 0 :], wants_udp), wants_udp)
         known = form.totals(text[start or 0 :], wants_udp)
-    except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+    except KeyError as error:
         raise NoMeasurementError(f"iperf3's output lacks {error}"[:200]) from error
+    except (TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        what = f"iperf3's output has a value that cannot be one: {error}"
+        raise NoMeasurementError(what[:200]) from error
     checks = {name: known.pop(name) for name in (RECEIVE_SECONDS,) if name in known}
     return FileRows([DataRow("", dict(known), known, checks)])
 

@@ -86,6 +86,9 @@ def _document(text: str) -> dict[str, Any]:
     check_not_csit(document, "")
     if "x_values" in document:
         raise NoMeasurementError("it is a data file of flent, not an output of iperf3")
+    if not {"start", "intervals", "end"} & document.keys():
+        what = "it is JSON, but not iperf3's: it has no start, intervals or end"
+        raise NoMeasurementError(what)
     for part in (document.get("end", {}), *document.get("intervals", [])):
         _add_sums(part)
     return document

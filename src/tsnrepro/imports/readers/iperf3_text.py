@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.imports.readers.iperf3_totals import (
@@ -49,15 +50,18 @@ _SERVER_PART = re.compile(r"\n *Server (?:JSON )?output:")
 _HEADER = re.compile(r"^\[ *ID\][^\n]*$", re.MULTILINE)
 _SUMMARY = re.compile(r"^- - -[ -]*\n(?:[^\[\n]{1,400}\n)?(?=\[ *ID\])", re.MULTILINE)
 _ROLE = re.compile(r"\[[TR]X-[CS]\]|^\[ *ID\]\[Role\]", re.MULTILINE)
+# An attempt that found no server, or a busy one, has no test.
 _FAILURE = re.compile(
-    r"\biperf3: (?:error|interrupt) - [^\n]*|\bthe (?:client|server) has (?:unexpectedly )?"
-    r"(?:terminated|closed)[^\n]*"
+    r"\biperf3: (?:error|interrupt) - (?!unable to connect to server|the server is busy)[^\n]*"
+    r"|\bthe (?:client|server) has (?:unexpectedly )?(?:terminated|closed)[^\n]*"
 )
 _UNKNOWN_LOSS = "a client of version 3.13 or later does not know the losses of an older server"
+_ENDS = ("sender", "receiver")
 _IDLE = "Server listening on "
 _IPERF_2 = re.compile(
     r"^Client connecting to |^\[[^\n]{1,99}?\bconnected with\b|\bServer Report:"
     r"|^Server listening on (?:TCP|UDP) port|^\d{14}(?:\.\d{1,9})?,[\d.:a-f]{2,45},"
+    r"|^time,srcaddress,"
     # iperf3 prints seconds with two decimals.
     r"|^\[ *(?:\d{1,6}|SUM)\] +\d{1,9}\.(?:\d|\d{4})- *\d{1,9}\.(?:\d|\d{4}) +sec"
     r" +[\d.]{1,12} +\w?Bytes",
@@ -199,6 +203,7 @@ def _one_test(text: str) -> _Test:
         raise NoMeasurementError(*iperf3.SEVERAL_TESTS)
     if _ROLE.search(text):
         raise NoMeasurementError(iperf3.BOTH_DIRECTIONS)
+    _check_not_wrapped(text.splitlines())
     lines = list(_LINE.finditer(text))
     if lines:
         _check_complete(text, lines[-1].end())
@@ -207,6 +212,14 @@ def _one_test(text: str) -> _Test:
         [line for line in lines if line.start() < start and _is_interval(line)],
         [line for line in lines if line.start() >= start and (_end_of(line) or not named)],
     )
+
+
+def _check_not_wrapped(lines: list[str]) -> None:
+    """Raise if who reports a total is, or ends, on the next line."""
+    for line, behind in pairwise(lines):
+        if behind and behind[0] != "[" and (line + behind).endswith(_ENDS):
+            what = "its lines are wrapped: who reports a total is on the next line"
+            raise NoMeasurementError(what, "", "Write the output to a file (--logfile)")
 
 
 def _check_complete(text: str, end: int) -> None:
@@ -221,7 +234,7 @@ def _check_complete(text: str, end: int) -> None:
 def _check_last_line(text: str) -> None:
     """Raise if the last line, which has no end, may lack the end of a count or the total's name."""
     last = text[text.rfind("\n") + 1 :].rstrip()
-    if _LINE.search(last) and not last.endswith(("sender", "receiver")):
+    if _LINE.search(last) and not last.endswith(_ENDS):
         raise NoMeasurementError("its last line is broken off")
 
 
@@ -268,7 +281,7 @@ def _sum(lines: list[re.Match]) -> re.Match | None:
 def _end_of(line: re.Match) -> str:
     """Return whether a total is that of the ``sender`` or ``receiver``; empty for an interval."""
     last = line["rest"].split()[-1:]
-    return last[0] if last and last[0] in ("sender", "receiver") else ""
+    return last[0] if last and last[0] in _ENDS else ""
 
 
 def _protocol(text: str, default: str) -> str:

@@ -53,6 +53,8 @@ class UdpTotals:
                 "iperf3 was interrupted, or nothing arrived: its receiver reports 0/0 datagrams"
             )
         received, lost = self.received, self.lost
+        if lost is not None and lost < 0:
+            raise NoMeasurementError(f"{MORE_ARRIVED} ({lost} lost of {self.counted})")
         if received is None:
             if self.counted is None or lost is None:
                 raise NoMeasurementError(ONLY_SENT)

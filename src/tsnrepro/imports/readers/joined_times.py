@@ -16,6 +16,7 @@ from tsnrepro.imports.readers.packet_times import (
     blocks_of,
     completed,
     latencies_of,
+    resolution_us,
 )
 from tsnrepro.imports.screening import NoMeasurementError
 
@@ -66,6 +67,7 @@ def read(talker: SourceFile, listener: SourceFile, times: Times) -> PacketTimes:
     found.latencies_us = np.concatenate([np.empty(0), *parts])
     if not found.received:
         raise NoMeasurementError(f"none of its packets is in the listener's {listener.relative}")
+    found.resolution_us = resolution_us([sent["time"], received["time"]], times)
     if unsent := _distinct(received["sequence"].to_numpy()) - found.received:
         found.skipped.append((listener.relative, f"{unsent} packets that the talker did not send"))
         found.skipped_rows += unsent

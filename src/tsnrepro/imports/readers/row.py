@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 Known = dict[str, int | float | str]
 DECIMAL_COMMA = re.compile(r"[+-]?\d{0,18},\d{1,18}")
 """A number as spreadsheets of many countries save it."""
+GROUPED = re.compile(r"[+-]?\d{1,3}(?:[ ,.'\u00a0\u2009\u202f’]\d{3}){1,6}(?:[.,]\d{1,18})?")
+"""A number with something between its thousands."""
+WITH_UNIT = re.compile(r"[+-]?\d{1,18}(?:[.,]\d{1,18})?\s{0,3}[^\W\d_eE][\w/²]{0,15}")
+"""A number with its unit, as ``100 Mb/s``."""
 _MAX_SHOWN = 400
 
 

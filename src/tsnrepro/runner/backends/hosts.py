@@ -579,7 +579,7 @@ class HostsBackend:
         frames = CounterDifferences(*counters.of_stream(0))
         sent = frames.port(SWITCHES[0], HOST_PORT, "in").stream_frames
         received = frames.rx_frames()
-        rate = _slope(samples)
+        rate = mausezahn.frames_per_second(samples)
         return LoadOutcome(
             sent=sent,
             received_total=received,
@@ -625,17 +625,3 @@ def _sending_seconds(sent: TalkerResult) -> float:
         raise ToolError("the talker sent nothing", TALKER, "Its output is in the record")
     span = (sent.last_ns - sent.first_ns) / 1e9
     return span * sent.sent / (sent.sent - 1) if sent.sent > 1 and span else math.ulp(1.0)
-
-
-def _slope(samples: list[tuple[float, int]]) -> float:
-    """Return frames a second from the first sample to the last in which frames arrived."""
-    moving = [samples[0]]
-    for sample in samples[1:]:
-        if sample[1] == moving[-1][1]:
-            break
-        moving.append(sample)
-    # The last interval may hold the end of sending.
-    if 2 < len(moving) < len(samples):
-        moving.pop()
-    seconds = moving[-1][0] - moving[0][0]
-    return (moving[-1][1] - moving[0][1]) / seconds if seconds > 0 else 0.0
