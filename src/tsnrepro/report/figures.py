@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from tsnrepro.common.errors import PublishError
 from tsnrepro.papers.svg import data_uri, pdf_to_svg
-from tsnrepro.records.values import Result
+from tsnrepro.records.values import FIGURES_FOLDER, Result
 from tsnrepro.report.language import Translate
 from tsnrepro.results.numbers import TEXT_UNITS
 from tsnrepro.results.runs import AnalysedRun
@@ -65,7 +65,7 @@ def origin(run: AnalysedRun, translate: Translate) -> str:
 def figures_of(run: AnalysedRun, translate: Translate) -> Iterator[dict[str, str]]:
     """Yield the figures of a run in the order in which they are declared."""
     declared = run.experiment
-    names = {path.stem for path in (run.folder / "figures").glob("*.*")}
+    names = {path.stem for path in (run.folder / FIGURES_FOLDER).glob("*.*")}
     for pattern, caption in declared.figures.items():
         for name in sorted(name for name in names if fnmatchcase(name, pattern)):
             title = translate(caption)
@@ -76,7 +76,7 @@ def figures_of(run: AnalysedRun, translate: Translate) -> Iterator[dict[str, str
                 "path": f"{declared.name}/{name}",
                 "caption": title,
                 "origin": origin(run, translate),
-                "source": _embedded(run.folder / "figures" / name),
+                "source": _embedded(run.folder / FIGURES_FOLDER / name),
             }
 
 

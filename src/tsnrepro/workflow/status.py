@@ -1,7 +1,11 @@
 """Campaign progress: measured and missing trials, stale results, PDFs."""
 
+import os
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from tsnrepro.common.durations import duration
 from tsnrepro.common.errors import ConfigurationError, RecordError
@@ -23,7 +27,7 @@ from tsnrepro.records.store import (
     open_run,
     read_trial,
 )
-from tsnrepro.records.values import VALUES_FILE
+from tsnrepro.records.values import FIGURES_FOLDER, VALUES_FILE
 from tsnrepro.runner.design import Planned
 from tsnrepro.runner.plan import planned_trials
 from tsnrepro.workflow.forecast import count_trials, expected_s
@@ -145,6 +149,41 @@ def _analysis(store: RawStore, planned: list[Planned]) -> str:
     if sealed["analysis"] != experiment_of(experiment).analysis_digest():
         return "stale: its analysis, or a file that it reads, has changed since"
     return "current"
+
+
+def refresh_copies(runs: Iterable[Run]) -> None:
+    """Give the results of complete runs today's times where files they are made from are newer.
+
+    Records and results that are copied into a clone are older than its files, and Snakemake would
+    make them again. Whether they are current is known from their content, see :func:`status_of`.
+    """
+    for run in runs:
+        folder = root().joinpath("results", *run)
+        if not (folder / VALUES_FILE).is_file() or not _has_newer_sources(run, folder):
+            continue
+        found = status_of(*run)
+        if found.missing or found.analysis != "current":
+            continue
+        (folder / FIGURES_FOLDER).mkdir(exist_ok=True)  # an archive has no empty folders
+        now = time.time_ns()
+        for path in (*folder.rglob("*"), folder):
+            with suppress(PermissionError):  # another user's, which are made again
+                os.utime(path, ns=(now, now))
+
+
+def _has_newer_sources(run: Run, folder: Path) -> bool:
+    testbed, campaign_name, name = run
+    experiment, config = experiment_of(name), root() / "config"
+    sources = [
+        config / "campaigns" / f"{campaign_name}.yaml",
+        config / "testbeds" / f"{testbed}.yaml",
+        raw_root() / testbed / "import.json",
+        root() / "notebooks" / "measure" / f"{name}.ipynb",
+        *(root() / path for path in (experiment.analysing_notebook, *experiment.reads)),
+    ]
+    made = (folder / RUN_FILE).stat().st_mtime_ns
+    newer = any(path.is_file() and path.stat().st_mtime_ns > made for path in sources)
+    return newer or not (folder / FIGURES_FOLDER).is_dir()
 
 
 def started_runs() -> list[Run]:
