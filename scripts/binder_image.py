@@ -14,8 +14,8 @@ _FOOTER = """\
 RUN .venv/bin/uv pip install --quiet --python .venv/bin/python notebook jupyterhub
 ARG NB_USER=jovyan
 ARG NB_UID=1000
-ENV USER=$NB_USER HOME=/home/$NB_USER
-RUN useradd --create-home --uid $NB_UID $NB_USER && chown -R $NB_UID /opt/tsnrepro
+ENV USER=$NB_USER HOME=/opt/tsnrepro
+RUN useradd --home-dir $HOME --uid $NB_UID $NB_USER && chown -R $NB_UID $HOME
 USER $NB_USER
 """
 
