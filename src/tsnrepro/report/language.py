@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from markupsafe import Markup, escape
 
@@ -15,7 +16,7 @@ Translate = Callable[..., str]
 @cache
 def korean() -> dict[str, str]:
     """Return the Korean of each English text."""
-    return read_yaml(Path(__file__).with_name("korean.yaml"))
+    return cast(dict[str, str], read_yaml(Path(__file__).with_name("korean.yaml")))
 
 
 def translator(language: str) -> Translate:
