@@ -18,7 +18,7 @@ from tsnrepro.workflow.campaign_output import EXPECTED, STOPPING
 from tsnrepro.workflow.notebooks import PAGE
 from tsnrepro.workflow.selection import plan
 from tsnrepro.workflow.startup import disable_rate_limiter, stop_on_signals
-from tsnrepro.workflow.status import seconds_to_measure
+from tsnrepro.workflow.status import refresh_copies, seconds_to_measure
 
 
 configfile: "config/config.yaml"
@@ -59,6 +59,8 @@ include: "workflow/rules/audit.smk"
 include: "workflow/rules/study.smk"
 include: "workflow/rules/publish.smk"
 
+
+refresh_copies((run.testbed, run.campaign, run.experiment) for run in RUNS)
 
 # Up-to-date results are not re-read, so they must be what they were when they were analysed.
 try:

@@ -19,6 +19,7 @@ from tsnrepro.common.errors import PublishError, RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.report.archive import unpacked, verify_archive
 from tsnrepro.report.deposit import write_deposit
+from tsnrepro.report.questions import QUESTIONS
 
 TOP = "tsnrepro-short"
 VALUES = "results/model/short/tcp/values.json"
@@ -108,7 +109,7 @@ def test_all_files_for_a_reproduction_are_in_it(folder):
             "notebooks/analyse/tcp.ipynb",
         ),
         *("config/testbeds/model.yaml", "data/published/claims.yaml", "LICENSE", "scripts/setup"),
-        "profiles/default/config.yaml",
+        *("profiles/default/config.yaml", "ARTIFACT.md", "Containerfile", "binder/Dockerfile"),
         *(VALUES, "results/model/short/tcp/tables/tcp.parquet", "results/model/short/tcp/run.json"),
     ):
         assert (folder / name).is_file(), name
@@ -125,8 +126,25 @@ def test_programs_can_be_run_and_manuscripts_built(archive):
     assert "paper/frer-udp/latexmkrc" in modes
 
 
-def test_the_readme_links_to_files_that_are_in_it(folder):
+def test_the_readme_begins_with_what_the_record_answers(folder):
     text = (folder / "README.md").read_text(encoding="utf-8")
+    preface, _, rest = text.partition("\n# tsnrepro\n")
+    assert rest
+    assert f"tsnrepro verify ../{TOP}.tar.gz" in preface
+    assert "ARTIFACT.md" in preface
+    values = {item["key"]: item for item in json.loads((folder / VALUES).read_text("utf-8"))}
+    rows = re.findall(r"^\| (.+) \| (.+) \| `(.+)` \|$", preface, re.M)
+    assert [(text, key) for text, _, key in rows] == [
+        ("Does FRER change TCP goodput?", "tcp.equivalence.verdict")
+    ]
+    answers = {question.rests_on: question.answers for question in QUESTIONS}
+    for _, answer, key in rows:
+        assert answer == answers[key][values[key]["value"]]
+
+
+def test_the_readme_links_to_files_that_are_in_it(folder):
+    pages = ("README.md", "ARTIFACT.md")
+    text = "".join((folder / name).read_text(encoding="utf-8") for name in pages)
     links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
     linked = [link for link in links if link and "://" not in link]
     assert linked
@@ -158,7 +176,7 @@ def test_a_draft_is_deposited_only_if_asked_and_is_named(
     repository, simulated_run_folder, tmp_path
 ):
     content = deposited(tmp_path, simulated_run_folder)
-    assert content["README.md"] == b"One"
+    assert content["README.md"].endswith(b"One")
     assert b"differ from the commit" not in content[".zenodo.json"]
     (repository / "paper" / "draft.tex").write_text("draft")
     with pytest.raises(PublishError, match=r"1 files .* not committed.*paper/draft\.tex"):

@@ -15,6 +15,7 @@ from tsnrepro.common.repository import root
 from tsnrepro.records.values import Result, load_file
 from tsnrepro.report import site
 from tsnrepro.report.figures import as_script, trials_plot
+from tsnrepro.report.language import translator
 from tsnrepro.report.overview import compared
 from tsnrepro.report.site import write_report
 from tsnrepro.report.trials import trials_of_values
@@ -54,7 +55,8 @@ def page(results):
 
 
 def row(page, label):
-    found, *_ = re.findall(rf"<tr><td>{re.escape(label)}</td>(.*?)</tr>", page, re.DOTALL)
+    cells = rf'<tr><th scope="row">{re.escape(label)}</th>(.*?)</tr>'
+    found, *_ = re.findall(cells, page, re.DOTALL)
     return [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", found)]
 
 
@@ -170,8 +172,8 @@ def test_runs_of_two_testbeds_are_distinguished(tmp_path):
     ]
     write_run(tmp_path / "tcp", [], facts)
     page = report(tmp_path)
-    assert "TCP goodput: simulated on the <strong>model testbed" in page
-    assert "Loss against offered load, Latency: measured on the <strong>emulated" in page
+    assert "TCP goodput: <strong>Simulated on the model testbed" in page
+    assert "Loss against offered load, Latency: <strong>Measured on the emulated" in page
 
 
 @pytest.mark.skipif(not shutil.which("pdftocairo"), reason="poppler-utils is not installed")
@@ -227,7 +229,7 @@ def test_a_verdict_without_an_answer_is_an_error(tmp_path):
 def test_the_quantity_of_latencies_is_told_as_it_is(quantity, label, published):
     rows = [entry("latency.quantity", quantity), entry("latency.mean.frer.us", 101.8, unit="us")]
     values = {row["key"]: Result.model_validate(row) for row in rows}
-    (found,) = compared(values, dict.fromkeys(values, "#"))
+    (found,) = compared(values, dict.fromkeys(values, "#"), translator("en"))
     assert found["label"] == label
     assert bool(found["published_frer"]) == published
 

@@ -104,6 +104,23 @@ def test_a_list_is_filtered_and_sorted(site, tab):
         assert len({*shown}) > 1
 
 
+def test_claims_are_folded_until_a_link_or_a_filter_asks_for_them(site, tab):
+    page = tab(site / "ledger.html")
+    claims = page.locator("tr[data-verdict]")
+    assert not page.locator("tr[data-verdict]:visible").count()
+    last = page.locator("details[data-claims]").first.locator("tr[data-verdict]").last
+    page.goto(f"{page.url}#{last.get_attribute('id')}")
+    assert last.is_visible(), "beyond the first rows"
+    page = tab(site / "ledger.html")
+    part = page.locator("details[data-claims]").first
+    part.locator("summary").first.click()
+    shown = part.locator("tr[data-verdict]:visible")
+    assert shown.count() == 12
+    part.get_by_role("button", name="Show more").click()
+    assert shown.count() == part.locator("tr[data-verdict]").count() > 12
+    assert claims.count() > shown.count()
+
+
 def test_claims_are_filtered(site, tab):
     page = tab(site / "ledger.html")
     count = page.locator("#shown")
@@ -166,6 +183,24 @@ def test_pages_fit_a_phone(site, tab, name):
     if name == "tcp":
         drawn(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.documentElement.scrollHeight") <= 5000
+
+
+def test_a_report_in_korean_is_korean_and_as_accessible(simulated_run_folder, site, tab):
+    folder = site.parent / "model-short-ko"
+    write_report(folder, [simulated_run_folder], language="ko")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    for name in ("index", "tcp", "trials/tcp"):
+        page = tab(folder / f"{name}.html", viewport={"width": 390, "height": 800})
+        if name == "tcp":
+            drawn(page)
+        assert page.locator("html").get_attribute("lang") == "ko"
+        for heading in page.locator("h1, h2, nav a, summary").all_text_contents():
+            assert re.search("[가-힣]", heading), heading
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        found = axe.run(page, options={"preload": False}).response["violations"]
+        assert [(name, item["id"]) for item in found] == []
+    assert page.get_by_label("찾을 말").count(), "the script of the pages prints it"
 
 
 def test_the_site_is_small(site):

@@ -18,7 +18,7 @@ from tracked_files import tracked
 from tsnrepro.cli import build_parser
 from tsnrepro.common.repository import root
 
-PAGES = tracked("README.md", "CONTRIBUTING.md", "paper/README.md", "docs/**/*.md")
+PAGES = tracked("README.md", "ARTIFACT.md", "CONTRIBUTING.md", "paper/README.md", "docs/**/*.md")
 BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<why>[^\n]+?) -->\n+)?^```(?:sh|bash|shell)\n(?P<text>.*?)^```$",
     re.M | re.S,

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from tsnrepro.cli import build_parser
 from tsnrepro.common.repository import root
 from tsnrepro.config import files as campaigns
 from tsnrepro.runner.plan import planned_trials
-from tsnrepro.workflow import forecast
+from tsnrepro.workflow import forecast, status
 
 CAMPAIGN = """\
 description: two trials
@@ -112,3 +113,23 @@ def test_further_trials_of_a_stopping_rule_are_named(repository):
     line = next(line for line in text.splitlines() if line.startswith("latency"))
     assert "more trials" in line
     assert "unknown" in line, "nothing tells how large its trials are"
+
+
+def test_a_plan_counts_trials_as_the_status_does(repository, monkeypatch):
+    # A repetition that a stopping rule asked for is one of the campaign once it was tried.
+    monkeypatch.setattr(status, "root", lambda: repository)
+    record(repository, "two", times=1)
+    items = planned_trials("tcp", "emulated", "two")
+    in_any_case = {item.trial.digest for item in items if item.trial.repetition == 1}
+    ruled = [
+        item if item.trial.digest in in_any_case else replace(item, stopping_rule="ratio")
+        for item in items
+    ]
+    untried = next(item for item in ruled if item.stopping_rule)
+    shutil.rmtree(repository / "data/raw/emulated/two/tcp" / untried.trial.name(1))
+    for module in (forecast, status):
+        monkeypatch.setattr(module, "planned_trials", lambda *_: ruled)
+    (found,) = forecast.forecasts()
+    counted = status.status_of("emulated", "two", "tcp")
+    assert (found.trials, found.recorded) == (counted.planned, counted.recorded)
+    assert (found.trials, found.possible) == (len(items) - 1, 1)

@@ -130,3 +130,42 @@ def test_what_is_configured_is_listed_before_anything_is_measured():
     testbeds = {run[0] for run in status.configured_runs()}
     assert "model" in testbeds
     assert {run[1] for run in status.configured_runs()} == {"quick"}
+
+
+def older(folder, seconds=1000):
+    """Make all files as old as those that are copied into a clone."""
+    for path in (*folder.rglob("*"), folder):
+        before = path.stat().st_mtime - seconds
+        os.utime(path, (before, before))
+
+
+def sources_newer_than(folder):
+    made = (folder / "run.json").stat().st_mtime
+    campaign = folder.parents[3] / "config/campaigns/short.yaml"
+    return campaign.stat().st_mtime > made
+
+
+def test_copied_results_are_as_new_as_their_content_says(repository):
+    run = ("model", "short", "latency")
+    folder = repository / "results/model/short/latency"
+    older(folder)
+    assert sources_newer_than(folder)
+    status.refresh_copies([run])
+    assert not sources_newer_than(folder)
+    newest = {path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert len(newest) == 1, "none is newer than another that it was made from"
+
+
+def test_an_archive_has_no_empty_folder_but_the_results_do(repository):
+    folder = repository / "results/model/short/tcp"
+    shutil.rmtree(folder / "figures")
+    status.refresh_copies([("model", "short", "tcp")])
+    assert (folder / "figures").is_dir()
+
+
+def test_copied_results_without_all_trials_stay_old(repository):
+    folder = repository / "results/model/short/latency"
+    older(folder)
+    shutil.rmtree(next((repository / "data/raw/model/short/latency").iterdir()))
+    status.refresh_copies([("model", "short", "latency"), ("model", "short", "shaping")])
+    assert sources_newer_than(folder)

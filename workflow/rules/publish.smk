@@ -213,9 +213,10 @@ rule report:
         runs=[run.folder for run in PLAN.runs],
         papers=[paper.folder for paper in PLAN.papers],
         reason=PLAN.summary(),
+        language=config.get("language", "en"),
     shell:
         "tsnrepro report {params.folder:q} --runs {params.runs:q} --papers {params.papers:q}"
-        " --reason {params.reason:q} 2> >(tee {log:q} >&2)"
+        " --reason {params.reason:q} --language {params.language:q} 2> >(tee {log:q} >&2)"
 
 
 # One archive with the checksum of each file, for a repository such as Zenodo.

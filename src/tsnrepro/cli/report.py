@@ -19,6 +19,7 @@ def add_commands(commands: Any) -> None:
     )
     report.add_argument("output", type=Path, help="folder of the report")
     _add_runs(report)
+    report.add_argument("--language", choices=("en", "ko"), default="en", help="of its pages")
     report.add_argument("--reason", default="", help="why these testbeds were selected")
 
     deposit = add_command(
@@ -52,7 +53,7 @@ def _report(arguments: argparse.Namespace) -> None:
     from tsnrepro.report.site import write_report  # noqa: PLC0415
 
     output = arguments.output
-    write_report(output, arguments.runs, arguments.papers, arguments.reason)
+    write_report(output, arguments.runs, arguments.papers, arguments.reason, arguments.language)
     kinds = (".html", ".css", ".js", ".pdf", ".json")
     pages = (path for path in output.rglob("*") if path.suffix in kinds)
     write_sums(output / "report.sha256", (path for path in pages if path.name != "ledger.html"))

@@ -80,6 +80,6 @@ def check_writable(folders: Iterable[str | Path]) -> None:
 
 
 def short_commit(commit: str) -> str:
-    """Return a commit's first digits, with its mark of uncommitted changes."""
+    """Return a commit's first digits, with its mark of uncommitted changes; other text as it is."""
     digits, plus, changes = commit.partition("+")
-    return digits[:_SHORT_COMMIT] + plus + changes
+    return commit if " " in digits else digits[:_SHORT_COMMIT] + plus + changes

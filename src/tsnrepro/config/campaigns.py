@@ -1,6 +1,6 @@
 """Settings of campaigns: which experiments, with which durations, loads and repetitions."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import create_model, field_validator
 
@@ -92,5 +92,7 @@ class Selection(ConfigModel):
     ``threshold``. Papers of an imported data set print it only if it is named."""
     against: str = ""
     """What the target ``diff`` compares with: a git revision, or an archive made by ``arxiv``."""
+    language: Literal["en", "ko"] = "en"
+    """Language of the report: English or Korean."""
     uncommitted: bool = False
     """Whether the target ``deposit`` packs files of the repository that are not committed."""

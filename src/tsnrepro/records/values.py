@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from tsnrepro.common.errors import RecordError
 
 # In the folder of an analysed run: its results, the facts of its testbed, and its tables.
-VALUES_FILE, FACTS_FILE, TABLES_FOLDER = "values.json", "testbed.json", "tables"
+VALUES_FILE, FACTS_FILE = "values.json", "testbed.json"
+TABLES_FOLDER, FIGURES_FOLDER = "tables", "figures"
 
 UNKNOWN = "unknown"
 """Value of a fact that a testbed of this kind has but that was not determined."""

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from tsnrepro.common.errors import RecordError, printable
-from tsnrepro.common.repository import commit, root
+from tsnrepro.common.repository import commit, root, short_commit
 from tsnrepro.common.temporary import temporary_folder
 from tsnrepro.papers.tarball import BROKEN
 from tsnrepro.records.files import sha256_of
@@ -80,7 +80,7 @@ def _refuse_different(compared: list[tuple[Path, FileComparison]]) -> None:
     """Print the number of files by grade; raise RecordError for those that are different."""
     counts = Counter(item.grade for _, item in compared)
     grades = ", ".join(f"{counts[grade]} {grade.label}" for grade in MatchGrade)
-    print(f"{len(compared)} files reproduced with commit {commit()[:12]}: {grades}")
+    print(f"{len(compared)} files reproduced with commit {short_commit(commit())}: {grades}")
     raise_first(
         [
             RecordError(

@@ -18,27 +18,31 @@ from tsnrepro.papers.tarball import write_tarball
 from tsnrepro.records.files import sha256_of
 from tsnrepro.records.integrity import changed_outputs, verify_run
 from tsnrepro.records.store import RUN_FILE, SUMS, RawStore, open_run
-from tsnrepro.records.values import VALUES_FILE
+from tsnrepro.records.values import VALUES_FILE, load_values
 from tsnrepro.report.deposit_metadata import (
     CITATION,
     METADATA,
+    README,
     ZENODO,
+    Answer,
     CratePart,
     Description,
     citation,
     load_citation,
+    readme,
     ro_crate,
     zenodo,
 )
+from tsnrepro.report.questions import answered
 from tsnrepro.results.runs import AnalysedRun
 
 SUFFIX = ".tar.gz"
 # The files of the repository.
 _SOURCES = (
-    *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "README.ko.md", "README.md"),
-    *("Snakefile", "environment.yml", "pyproject.toml", "requirements.lock"),
-    *("config", "data/published", "docs", "notebooks", "paper", "profiles", "scripts", "src"),
-    "workflow",
+    *("ARTIFACT.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "Containerfile", "LICENSE"),
+    *("README.ko.md", "README.md", "Snakefile", "environment.yml", "pyproject.toml"),
+    *("requirements.lock", "binder", "config", "data/published", "docs", "notebooks", "paper"),
+    *("profiles", "scripts", "src", "workflow"),
 )
 _CACHE = "__pycache__"
 # Logs beside results, with paths of this machine.
@@ -112,6 +116,7 @@ def write_deposit(
         CITATION: citation(described),
         ZENODO: zenodo(described),
         METADATA: ro_crate(described),
+        README: readme(described, output.name, (root() / README).read_text(encoding="utf-8")),
     }
     top = output.name.removesuffix(SUFFIX)
     sums = "".join(f"{_sum(files[place])}  {place}\n" for place in sorted(files))
@@ -251,7 +256,14 @@ def _described(
         inputs=tuple(_inputs(recorded, files)),
         results=tuple(_results(recorded, papers, files)),
         origins=origins,
+        answers=tuple(_answers(recorded)),
     )
+
+
+def _answers(recorded: Iterable[_Recorded]) -> Iterator[Answer]:
+    values = load_values(item.run.folder / VALUES_FILE for item in recorded)
+    for found in answered(values, addresses={key: key for key in values}, figures={}):
+        yield Answer(found["text"], found["answer"], found["address"])
 
 
 def _with_changes(changed: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The metadata of a deposit: an RO-Crate, a citation file, and the metadata for Zenodo.
+"""The metadata of a deposit: an RO-Crate, a citation file, Zenodo's form, and its README.
 
 The crate follows RO-Crate 1.1 and the profiles Workflow RO-Crate 1.0 and Workflow Run Crate 0.5
 (Leo et al., PLoS ONE 19(9), 2024), which describe the workflow, its inputs, results and times.
@@ -19,7 +19,7 @@ from tsnrepro.config.yaml_files import read_yaml
 
 METADATA = "ro-crate-metadata.json"
 CITATION = "CITATION.cff"
-_README = "README.md"
+README = "README.md"
 ZENODO = ".zenodo.json"
 _PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
@@ -62,6 +62,15 @@ class CratePart:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """A question of the report, its answer in a record, and the key of the result behind it."""
+
+    question: str
+    answer: str
+    key: str
+
+
+@dataclass(frozen=True)
 class Description:
     """The description of a deposit.
 
@@ -79,6 +88,8 @@ class Description:
         The inputs and results of the workflow.
     origins
         The origin of the numbers, one line per testbed.
+    answers
+        What the record answers.
     """
 
     title: str
@@ -90,6 +101,7 @@ class Description:
     inputs: tuple[CratePart, ...]
     results: tuple[CratePart, ...]
     origins: tuple[str, ...]
+    answers: tuple[Answer, ...] = ()
 
     @property
     def authors(self) -> list[str]:
@@ -188,6 +200,54 @@ def zenodo(described: Description) -> bytes:
     return _as_json(content)
 
 
+_PREFACE = """\
+# {title}
+
+{abstract}
+
+Commit `{commit}`, from {began:%Y-%m-%d} to {ended:%Y-%m-%d}. What a reader can do with it, in how
+many minutes and with what outcome, is in [ARTIFACT.md](ARTIFACT.md). This checks each byte, and
+makes every result again:
+
+```sh
+scripts/setup
+.venv/bin/tsnrepro verify ../{archive}
+```
+
+"""
+_CLAIMS = """\
+| claim | answer of this record | result |
+| --- | --- | --- |
+{rows}
+
+Each answer, with its numbers and the trials behind them, is in the report:
+`results/reports/*/index.html`.
+
+"""
+
+
+def readme(described: Description, archive: str, own: str) -> bytes:
+    """Return the ``README.md`` of the deposit: what it claims, before the repository's own.
+
+    Parameters
+    ----------
+    described
+        The deposit.
+    archive
+        Name of its file.
+    own
+        The README of the repository.
+    """
+    fields = ("title", "abstract", "commit", "began", "ended")
+    text = _PREFACE.format(archive=archive, **{name: getattr(described, name) for name in fields})
+    if described.answers:
+        lines = (
+            f"| {each.question} | {each.answer} | `{each.key}` |" for each in described.answers
+        )
+        text += _CLAIMS.format(rows="\n".join(lines))
+    return f"{text}{own}".encode()
+
+
 def ro_crate(described: Description) -> bytes:
     """Return ``ro-crate-metadata.json``."""
     from rocrate.model.contextentity import ContextEntity  # noqa: PLC0415 - half a second
@@ -212,7 +272,7 @@ def ro_crate(described: Description) -> bytes:
     ]
     crate.root_dataset["conformsTo"] = profiles
     crate.add_file(
-        dest_path=_README,
+        dest_path=README,
         properties={
             "about": {"@id": "./"},
             "encodingFormat": "text/markdown",

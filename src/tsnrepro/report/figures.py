@@ -19,7 +19,8 @@ from markupsafe import Markup
 
 from tsnrepro.common.errors import PublishError
 from tsnrepro.papers.svg import data_uri, pdf_to_svg
-from tsnrepro.records.values import Result
+from tsnrepro.records.values import FIGURES_FOLDER, Result
+from tsnrepro.report.language import Translate
 from tsnrepro.results.numbers import TEXT_UNITS
 from tsnrepro.results.runs import AnalysedRun
 
@@ -55,19 +56,27 @@ _LOG_DECADES = 3
 # --- images ---------------------------------------------------------------------------------------
 
 
-def figures_of(run: AnalysedRun) -> Iterator[dict[str, str]]:
+def origin(run: AnalysedRun, translate: Translate) -> str:
+    """Return whose numbers a run's are, in the language of the report."""
+    sentence = f"{run.facts['verb']} the {{label}}"
+    return translate(sentence, label=translate(run.facts["label"]))
+
+
+def figures_of(run: AnalysedRun, translate: Translate) -> Iterator[dict[str, str]]:
     """Yield the figures of a run in the order in which they are declared."""
     declared = run.experiment
-    names = {path.stem for path in (run.folder / "figures").glob("*.*")}
+    names = {path.stem for path in (run.folder / FIGURES_FOLDER).glob("*.*")}
     for pattern, caption in declared.figures.items():
         for name in sorted(name for name in names if fnmatchcase(name, pattern)):
-            title = caption if name == pattern else f"{caption} ({name.replace('-', ' ')})"
+            title = translate(caption)
+            if name != pattern:
+                title = f"{title} ({name.replace('-', ' ')})"
             yield {
                 "name": f"{declared.name}-{name}",
                 "path": f"{declared.name}/{name}",
                 "caption": title,
-                "origin": run.origin,
-                "source": _embedded(run.folder / "figures" / name),
+                "origin": origin(run, translate),
+                "source": _embedded(run.folder / FIGURES_FOLDER / name),
             }
 
 
@@ -202,7 +211,7 @@ def _axis(column: pd.Series) -> dict[str, Any]:
     # Vega would take linear ticks, all at one end.
     return {
         "scale": {"type": "symlog", "constant": float(least)},
-        "axis": {"values": [*below, 0, *ticks], "format": "~g"},
+        "axis": {"values": [*below, 0, *ticks], "labelExpr": "format(datum.value, '~g')"},
     }
 
 

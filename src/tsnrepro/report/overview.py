@@ -12,6 +12,7 @@ from tsnrepro.experiments.latency.analysis import HALF_RTT, LATENCIES
 from tsnrepro.published import documents as published
 from tsnrepro.published.tables import Cell
 from tsnrepro.records.values import Result
+from tsnrepro.report.language import Translate
 from tsnrepro.results import numbers
 from tsnrepro.results.figures import PLACE_LABELS
 from tsnrepro.results.numbers import TEXT, TEXT_UNITS
@@ -115,7 +116,7 @@ def printed_cell(found: Cell) -> str:
 
 
 def compared(
-    values: Mapping[str, Result], addresses: Mapping[str, str]
+    values: Mapping[str, Result], addresses: Mapping[str, str], translate: Translate
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of published and measured values.
 
@@ -125,6 +126,8 @@ def compared(
         All results by key.
     addresses
         The link to each key in the site.
+    translate
+        Returns a text in the language of the site.
 
     Raises
     ------
@@ -152,7 +155,7 @@ def compared(
             raise PublishError(f"the report expects the unit {row.unit}", ", ".join(wrong))
         control, frer = (cell(item, bare(item)) if item else empty for item in measured)
         yield {
-            "label": row.label.format(quantity=LATENCIES[quantity]),
+            "label": translate(row.label).format(quantity=translate(LATENCIES[quantity])),
             "unit": TEXT_UNITS.get(row.unit, row.unit),
             "published_control": printed(row.published_control) if comparable else "",
             "published_frer": printed(row.published_frer) if comparable else "",

@@ -11,6 +11,7 @@ from tsnrepro.common.errors import PublishError
 from tsnrepro.published import documents as published
 from tsnrepro.published.tables import Cell
 from tsnrepro.records.values import Result
+from tsnrepro.report.language import Translate
 from tsnrepro.report.overview import printed_cell
 from tsnrepro.results.numbers import TEXT_UNITS
 from tsnrepro.results.runs import shown
@@ -181,6 +182,7 @@ def answered(
     values: Mapping[str, Result],
     addresses: Mapping[str, str],
     figures: Mapping[str, Mapping[str, str]],
+    translate: Translate = str,
 ) -> Iterator[dict[str, Any]]:
     """Yield each question whose answer was measured, with what stands beside it.
 
@@ -193,6 +195,8 @@ def answered(
     figures
         The figures of the runs, as :func:`~tsnrepro.report.figures.figures_of` describes them, by
         experiment and name.
+    translate
+        Returns a text in the language of the site.
 
     Raises
     ------
@@ -207,30 +211,34 @@ def answered(
         measured = {name: values[key] for name, key in question.measured.items() if key in values}
         yield {
             "experiment": question.experiment,
-            "text": question.text,
-            "answer": _answer(question, item, measured),
+            "text": translate(question.text),
+            "answer": _answer(question, item, measured, translate),
             "power": power_beside(item, values),
             "address": addresses[question.rests_on],
             "measured": [
-                {"name": name, "text": shown(found), "address": addresses[found.key]}
+                {"name": translate(name), "text": shown(found), "address": addresses[found.key]}
                 for name, found in measured.items()
             ],
             "published": [
-                {"name": name, "text": _with_unit(tables.cell(path))}
+                {"name": translate(name), "text": _with_unit(tables.cell(path))}
                 for name, path in question.published.items()
             ],
             "figure": figures.get(f"{question.experiment}/{question.figure}"),
         }
 
 
-def _answer(question: Question, item: Result, measured: Mapping[str, Result]) -> str:
+def _answer(
+    question: Question, item: Result, measured: Mapping[str, Result], translate: Translate
+) -> str:
     if not question.answers:
         first = ("single path", "FRER")
-        return "; ".join(f"{name}: {shown(measured[name])}" for name in first if name in measured)
+        return "; ".join(
+            f"{translate(name)}: {shown(measured[name])}" for name in first if name in measured
+        )
     word = str(item.value)
     if word not in question.answers:
         raise PublishError(f"no answer for the verdict '{word}'", question.rests_on)
-    return question.answers[word]
+    return translate(question.answers[word])
 
 
 def _with_unit(cell: Cell) -> str:

@@ -16,9 +16,11 @@ from tsnrepro.report.figures import (
     as_script,
     figures_of,
     intervals_plot,
+    origin,
     trials_plot,
     vega_bundle,
 )
+from tsnrepro.report.language import translator
 from tsnrepro.report.overview import compared, document_title, loss_locations
 from tsnrepro.report.provenance_graph import Node, experiments_of_paper, graph
 from tsnrepro.report.questions import answered
@@ -42,6 +44,12 @@ _TEMPLATES = {
 }
 _ASSETS = ("site.css", "site.js")
 _VEGA = "vega.js"
+# What the script of the pages prints.
+_SCRIPT_TEXTS = (
+    *("{count} values", "the first {shown} of {count} values", "value", "Rows with ", "Show more"),
+    *("{count} rows", "the first {shown} of {count} rows", "{count} trials behind "),
+    "Show all trials",
+)
 # Local scripts and images only; inline styles are for the plots.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -53,7 +61,11 @@ _PAPER, _PAPER_RECORD = ("*.pdf", "*.html"), "provenance.json"
 
 
 def write_report(
-    output: Path, runs: Sequence[Path], papers: Sequence[Path] = (), reason: str = ""
+    output: Path,
+    runs: Sequence[Path],
+    papers: Sequence[Path] = (),
+    reason: str = "",
+    language: str = "en",
 ) -> None:
     """Write the site of runs into a folder.
 
@@ -68,6 +80,8 @@ def write_report(
         Folders of built papers, of which the site has copies.
     reason
         One line on what was measured where and why; may be empty.
+    language
+        ``en`` or ``ko``. Keys, methods of values, and the ledger are in English in both.
 
     Raises
     ------
@@ -76,7 +90,9 @@ def write_report(
     PublishError
         The facts of a run do not name its testbed.
     """
-    site = _Site(Path(output), [AnalysedRun.load(Path(folder)) for folder in runs], papers)
+    site = _Site(
+        Path(output), [AnalysedRun.load(Path(folder)) for folder in runs], papers, language
+    )
     site.output.mkdir(parents=True, exist_ok=True)
     site.copy_papers()
     for run in site.runs:
@@ -96,8 +112,8 @@ def write_report(
         rows=site.compared,
         loss_locations=list(loss_locations(site.values)),
         runs=[site.described(run) for run in site.runs],
-        testbeds=_testbeds(site.runs),
-        by_testbed=_by_testbed(site.runs),
+        testbeds=site.testbeds(),
+        by_testbed=site.by_testbed(),
         links=_links(site.runs, site.papers, site.output),
     )
 
@@ -105,8 +121,11 @@ def write_report(
 class _Site:
     """The pages of runs, and the links to each value in them."""
 
-    def __init__(self, output: Path, runs: Sequence[AnalysedRun], papers: Sequence[Path]) -> None:
-        self.output, self.runs = output, runs
+    def __init__(
+        self, output: Path, runs: Sequence[AnalysedRun], papers: Sequence[Path], language: str
+    ) -> None:
+        self.output, self.runs, self.language = output, runs, language
+        self.text = translator(language)
         self.papers = [Path(paper) for paper in papers]
         self.values = load_values(run.folder / VALUES_FILE for run in runs)
         self.values_of = {run.experiment.name: load_file(run.folder / VALUES_FILE) for run in runs}
@@ -115,12 +134,13 @@ class _Site:
             for name, found in self.values_of.items()
             for key, item in found.items()
         }
-        self.compared = list(compared(self.values, self.addresses))
+        self.compared = list(compared(self.values, self.addresses, self.text))
         self.titles = {run.experiment.name: run.experiment.title for run in runs}
-        self.figures = {run.experiment.name: list(figures_of(run)) for run in runs}
+        self.figures = {run.experiment.name: list(figures_of(run, self.text)) for run in runs}
         by_name = {figure["path"]: figure for found in self.figures.values() for figure in found}
-        self.questions = list(answered(self.values, self.addresses, by_name))
+        self.questions = list(answered(self.values, self.addresses, by_name, self.text))
         self._environment = environment("tsnrepro.report")
+        self._environment.globals["_"] = self.text
 
     def copy_papers(self) -> None:
         """Copy the papers with their provenance into the site, whose links lead there."""
@@ -137,6 +157,8 @@ class _Site:
         text = self._environment.get_template(_TEMPLATES[template]).render(
             {
                 "title": title,
+                "language": self.language,
+                "script_texts": as_script({text: self.text(text) for text in _SCRIPT_TEXTS}),
                 "campaign": self.runs[0].facts["campaign"],
                 "pages": self._pages(),
                 "experiments": {f"{name}.html": title for name, title in self.titles.items()},
@@ -160,7 +182,23 @@ class _Site:
     def described(self, run: AnalysedRun) -> dict[str, Any]:
         """Return the description of a run for templates."""
         name = run.experiment.name
-        return run.described() | {"page": f"{name}.html", "trial_page": f"trials/{name}.html"}
+        pages = {"page": f"{name}.html", "trial_page": f"trials/{name}.html"}
+        return run.described() | pages | {"origin": origin(run, self.text)}
+
+    def testbeds(self) -> list[dict[str, Any]]:
+        """Return each testbed once, with its facts and experiments."""
+        found: dict[tuple, dict[str, Any]] = {}
+        for run in self.runs:
+            entry = found.setdefault(tuple(run.facts.items()), {"facts": run.facts, "of": []})
+            entry["of"].append(self.text(run.experiment.title))
+        return list(found.values())
+
+    def by_testbed(self) -> dict[str, list[str]]:
+        """Return the experiments by their origin, such as "Measured on the emulated testbed"."""
+        found: dict[str, list[str]] = {}
+        for run in self.runs:
+            found.setdefault(origin(run, self.text), []).append(self.text(run.experiment.title))
+        return found
 
     def write_experiment(self, run: AnalysedRun) -> None:
         """Write the page of an experiment, the list of its trials, and a page for each of them."""
@@ -203,7 +241,7 @@ class _Site:
         self.write(
             "trials",
             described["trial_page"],
-            f"{title}: trials",
+            f"{self.text(title)}: {self.text('trials')}",
             run=described,
             columns=columns,
             rows=rows,
@@ -229,7 +267,9 @@ class _Site:
             "links": [
                 {
                     "address": f"trials/{name}.html#of:{item.key}",
-                    "text": f"{count} of {name}" if len(names) > 1 else str(count),
+                    "text": self.text("{count} of {name}", count=count, name=name)
+                    if len(names) > 1
+                    else str(count),
                 }
                 for name, count in counts.items()
                 if count
@@ -242,9 +282,32 @@ class _Site:
             "rows": self.compared,
             "ledger": _LEDGER if (self.output / _LEDGER).is_file() else "",
             "document": document_title(),
-            "verbs": sorted({run.facts["verb"].split()[0] for run in self.runs}),
-            "tables": [found for run in self.runs if (found := _published_tables(run))["tables"]],
+            "verbs": sorted({self.text(run.facts["verb"].split()[0]) for run in self.runs}),
+            "tables": [
+                found for run in self.runs if (found := self._published_tables(run))["tables"]
+            ],
         }
+
+    def _published_tables(self, run: AnalysedRun) -> dict[str, Any]:
+        """Return the tables of a run with columns of published numbers."""
+        import pandas as pd  # noqa: PLC0415 - half a second
+
+        tables = []
+        for path in sorted((run.folder / TABLES_FOLDER).glob("*.csv")):
+            try:
+                table = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=_MAX_ROWS)
+            except pd.errors.EmptyDataError:
+                continue  # not measured
+            published = table.loc[:, table.columns.str.startswith("published_")]
+            if (published != "").any(axis=None):  # none beside another quantity
+                tables.append(
+                    {
+                        "title": path.stem.replace("-", " "),
+                        "columns": [name.replace("_", " ") for name in table.columns],
+                        "rows": [[_shortened(cell) for cell in row] for row in table.to_numpy()],
+                    }
+                )
+        return {"title": run.experiment.title, "origin": origin(run, self.text), "tables": tables}
 
     def nodes(self) -> list[Node]:
         """Return the nodes of the graph of the provenance."""
@@ -252,47 +315,30 @@ class _Site:
         for run in self.runs:
             label = run.manifest["testbed"]
             if label not in testbeds:
-                subtitle = f"{run.facts['verb']} the {label} testbed"
+                subtitle = self.text(f"{run.facts['verb']} the {{label}}", label=label)
                 testbeds[label] = Node(0, label, subtitle, f"{_OVERVIEW}#testbeds")
                 nodes.append(testbeds[label])
         for run in self.runs:
             name, described = run.experiment.name, self.described(run)
-            subtitle = f"{described['trials']} trials"
+            subtitle = self.text("{count} trials", count=described["trials"])
             source = [testbeds[run.manifest["testbed"]]]
             trials = Node(1, name, subtitle, described["trial_page"], source)
             count = len(self.values_of[name])
-            values[name] = Node(2, name, f"{count} values", described["page"], [trials])
+            subtitle = self.text("{count} values", count=count)
+            values[name] = Node(2, name, subtitle, described["page"], [trials])
             nodes += [trials, values[name]]
         for paper in self.papers:
             pdf = paper / f"{paper.name}.pdf"
             if pdf.is_file():
                 used = [values[name] for name in values if name in experiments_of_paper(paper)]
-                nodes.append(Node(3, paper.name, "paper", relative(pdf, self.output), used))
+                nodes.append(
+                    Node(3, paper.name, self.text("paper"), relative(pdf, self.output), used)
+                )
         if (self.output / _LEDGER).is_file():
-            nodes.append(Node(3, "claims", "ledger", _LEDGER, [*values.values()]))
-        return nodes
-
-
-def _published_tables(run: AnalysedRun) -> dict[str, Any]:
-    """Return the tables of a run with columns of published numbers."""
-    import pandas as pd  # noqa: PLC0415 - half a second
-
-    tables = []
-    for path in sorted((run.folder / TABLES_FOLDER).glob("*.csv")):
-        try:
-            table = pd.read_csv(path, dtype=str, keep_default_na=False, nrows=_MAX_ROWS)
-        except pd.errors.EmptyDataError:
-            continue  # not measured
-        published = table.loc[:, table.columns.str.startswith("published_")]
-        if (published != "").any(axis=None):  # none beside another quantity
-            tables.append(
-                {
-                    "title": path.stem.replace("-", " "),
-                    "columns": [name.replace("_", " ") for name in table.columns],
-                    "rows": [[_shortened(cell) for cell in row] for row in table.to_numpy()],
-                }
+            nodes.append(
+                Node(3, self.text("claims"), self.text("ledger"), _LEDGER, [*values.values()])
             )
-    return {"title": run.experiment.title, "origin": run.origin, "tables": tables}
+        return nodes
 
 
 def _shortened(cell: str) -> str:
@@ -301,25 +347,6 @@ def _shortened(cell: str) -> str:
         return f"{float(cell):.5g}" if "." in cell else cell
     except ValueError:
         return cell
-
-
-def _by_testbed(runs: Iterable[AnalysedRun]) -> dict[tuple[str, str], list[str]]:
-    """Return the experiments by verb, such as "measured on", and testbed."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for run in runs:
-        testbed = (run.facts["verb"].lower(), run.facts["label"])
-        found.setdefault(testbed, []).append(run.experiment.title)
-    return found
-
-
-def _testbeds(runs: Iterable[AnalysedRun]) -> list[dict[str, Any]]:
-    """Return each testbed once, with its facts and experiments."""
-    found: dict[tuple, dict[str, Any]] = {}
-    for run in runs:
-        facts = tuple(run.facts.items())
-        entry = found.setdefault(facts, {"facts": run.facts, "of": []})
-        entry["of"].append(run.experiment.title)
-    return list(found.values())
 
 
 def _links(

@@ -24,7 +24,7 @@ from tsnrepro.common.repository import resolve_path
 from tsnrepro.config.registry import Experiment, experiment
 from tsnrepro.records.store import open_run
 from tsnrepro.records.tables import load_trials
-from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
+from tsnrepro.records.values import FACTS_FILE, FIGURES_FOLDER, TABLES_FOLDER, VALUES_FILE
 from tsnrepro.results import figures, testbed
 from tsnrepro.results.results import Results
 
@@ -48,7 +48,7 @@ class RunOutput:
         self.run = resolve_path(run)
         self.folder = self.run.parent
         self.experiment: Experiment = experiment(open_run(self.run)[1]["experiment"])
-        for part in (TABLES_FOLDER, "figures"):
+        for part in (TABLES_FOLDER, FIGURES_FOLDER):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
 
     @cached_property
@@ -106,7 +106,7 @@ class RunOutput:
         """
         if self.experiment.caption(name) is None:
             raise self._undeclared("figure", name, tuple(self.experiment.figures))
-        figures.save(figure, self.folder / "figures", name)
+        figures.save(figure, self.folder / FIGURES_FOLDER, name)
         return figure
 
     def values(self, found: Results) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import math
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -16,7 +16,16 @@ from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.files import campaign, raw_root
 from tsnrepro.imports.manifest import is_imported
 from tsnrepro.records.files import canonical_json
-from tsnrepro.records.store import DOCUMENT, WITHDRAWN, RawStore, is_done, read_trial
+from tsnrepro.records.store import (
+    DOCUMENT,
+    SKIPPED,
+    WITHDRAWN,
+    RawStore,
+    is_done,
+    read_trial,
+    standing,
+)
+from tsnrepro.runner.design import Planned
 from tsnrepro.runner.plan import planned_trials
 from tsnrepro.workflow.selection import plan
 
@@ -80,6 +89,56 @@ def _seconds(document: dict[str, Any]) -> float:
     return float(document.get("seconds", 0))
 
 
+@dataclass
+class TrialCounts:
+    """Counts of planned trials.
+
+    Attributes
+    ----------
+    names
+        The folders of their attempts.
+    planned
+        Number of trials; those under a stopping rule count once they were tried.
+    recorded
+        Number of these that are recorded.
+    skipped
+        Number of the recorded that a user skipped.
+    failed
+        Number of the others whose last attempt failed.
+    possible
+        Number of further trials that a stopping rule may ask for.
+    left_s
+        Nominal time of the missing trials, s.
+    """
+
+    names: set[str] = field(default_factory=set)
+    planned: int = 0
+    recorded: int = 0
+    skipped: int = 0
+    failed: int = 0
+    possible: int = 0
+    left_s: float = 0.0
+
+
+def count_trials(planned: Iterable[Planned], store: RawStore, attempts: int) -> TrialCounts:
+    """Return the counts of planned trials, each of which is tried so many times at most."""
+    counted = TrialCounts()
+    for item in planned:
+        counted.names |= {folder.name for folder in store.attempts(item.trial)}
+        ended = store.attempt_statuses(item.trial)
+        if item.stopping_rule and not ended:
+            counted.possible += 1
+            continue
+        counted.planned += 1
+        if is_done(ended, attempts):
+            counted.recorded += 1
+            counted.skipped += ended[-1] == SKIPPED
+        else:
+            counted.failed += bool(standing(ended, str))
+            counted.left_s += item.nominal_s
+    return counted
+
+
 @dataclass(frozen=True)
 class Forecast:
     """What is to be measured of an experiment.
@@ -136,22 +195,17 @@ def forecasts(campaign_name: str | None = None, testbed: str | None = None) -> l
 
 def _forecast(testbed: str, campaign_name: str, experiment: str) -> Forecast:
     store = RawStore(raw_root(), testbed, campaign_name, experiment)
-    attempts = campaign(campaign_name).attempts
     planned = planned_trials(experiment, testbed, campaign_name)
-    in_any_case = [item for item in planned if not item.stopping_rule]
-    missing = [
-        item for item in in_any_case if not is_done(store.attempt_statuses(item.trial), attempts)
-    ]
-    left_s = expected_s(testbed, experiment, sum(item.nominal_s for item in missing))
+    counted = count_trials(planned, store, campaign(campaign_name).attempts)
     sizes = list(islice(_sizes(testbed, experiment), _MAX_SIZED))
     return Forecast(
         testbed,
         campaign_name,
         experiment,
-        trials=len(in_any_case),
-        recorded=len(in_any_case) - len(missing),
-        possible=len(planned) - len(in_any_case),
-        left_s=left_s,
+        trials=counted.planned,
+        recorded=counted.recorded,
+        possible=counted.possible,
+        left_s=expected_s(testbed, experiment, counted.left_s),
         trial_bytes=sum(sizes) / len(sizes) if sizes else None,
     )
 

@@ -1,7 +1,11 @@
 """Campaign progress: measured and missing trials, stale results, PDFs."""
 
+import os
+import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 from tsnrepro.common.durations import duration
 from tsnrepro.common.errors import ConfigurationError, RecordError
@@ -20,15 +24,13 @@ from tsnrepro.records.store import (
     RUN_FILE,
     SKIPPED,
     RawStore,
-    is_done,
     open_run,
     read_trial,
-    standing,
 )
-from tsnrepro.records.values import VALUES_FILE
+from tsnrepro.records.values import FIGURES_FOLDER, VALUES_FILE
 from tsnrepro.runner.design import Planned
 from tsnrepro.runner.plan import planned_trials
-from tsnrepro.workflow.forecast import expected_s
+from tsnrepro.workflow.forecast import count_trials, expected_s
 from tsnrepro.workflow.selection import plan
 
 Run = tuple[str, str, str]
@@ -105,7 +107,7 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
                 raise
             # Records outlive their campaign.
             recorded, gone = len(there), f"campaign {campaign_name} no longer contains it"
-    counted = _count(planned, store, attempts)
+    counted = count_trials(planned, store, attempts)
     return RunStatus(
         testbed,
         campaign_name,
@@ -120,35 +122,6 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
         left_s=expected_s(testbed, experiment, counted.left_s),
         analysis=f"stale: {gone}" if gone else _analysis(store, planned),
     )
-
-
-@dataclass
-class _Tally:
-    """Counts of planned trials; ``names`` are the folders of their attempts."""
-
-    names: set[str] = field(default_factory=set)
-    planned: int = 0
-    recorded: int = 0
-    skipped: int = 0
-    failed: int = 0
-    left_s: float = 0.0
-
-
-def _count(planned: list[Planned], store: RawStore, attempts: int) -> _Tally:
-    counted = _Tally()
-    for item in planned:
-        counted.names |= {folder.name for folder in store.attempts(item.trial)}
-        ended = store.attempt_statuses(item.trial)
-        if item.stopping_rule and not ended:
-            continue  # may not be needed
-        counted.planned += 1
-        if is_done(ended, attempts):
-            counted.recorded += 1
-            counted.skipped += ended[-1] == SKIPPED
-        else:
-            counted.failed += bool(standing(ended, str))
-            counted.left_s += item.nominal_s
-    return counted
 
 
 def _counting(planned: list[Planned], store: RawStore) -> dict[str, Planned]:
@@ -176,6 +149,41 @@ def _analysis(store: RawStore, planned: list[Planned]) -> str:
     if sealed["analysis"] != experiment_of(experiment).analysis_digest():
         return "stale: its analysis, or a file that it reads, has changed since"
     return "current"
+
+
+def refresh_copies(runs: Iterable[Run]) -> None:
+    """Give the results of complete runs today's times where files they are made from are newer.
+
+    Records and results that are copied into a clone are older than its files, and Snakemake would
+    make them again. Whether they are current is known from their content, see :func:`status_of`.
+    """
+    for run in runs:
+        folder = root().joinpath("results", *run)
+        if not (folder / VALUES_FILE).is_file() or not _has_newer_sources(run, folder):
+            continue
+        found = status_of(*run)
+        if found.missing or found.analysis != "current":
+            continue
+        (folder / FIGURES_FOLDER).mkdir(exist_ok=True)  # an archive has no empty folders
+        now = time.time_ns()
+        for path in (*folder.rglob("*"), folder):
+            with suppress(PermissionError):  # another user's, which are made again
+                os.utime(path, ns=(now, now))
+
+
+def _has_newer_sources(run: Run, folder: Path) -> bool:
+    testbed, campaign_name, name = run
+    experiment, config = experiment_of(name), root() / "config"
+    sources = [
+        config / "campaigns" / f"{campaign_name}.yaml",
+        config / "testbeds" / f"{testbed}.yaml",
+        raw_root() / testbed / "import.json",
+        root() / "notebooks" / "measure" / f"{name}.ipynb",
+        *(root() / path for path in (experiment.analysing_notebook, *experiment.reads)),
+    ]
+    made = (folder / RUN_FILE).stat().st_mtime_ns
+    newer = any(path.is_file() and path.stat().st_mtime_ns > made for path in sources)
+    return newer or not (folder / FIGURES_FOLDER).is_dir()
 
 
 def started_runs() -> list[Run]:
@@ -247,7 +255,7 @@ def _left_s(testbed: str, campaign_name: str, experiment: str) -> float:
     try:
         planned = planned_trials(experiment, testbed, campaign_name)
         store = RawStore(raw_root(), testbed, campaign_name, experiment)
-        nominal_s = _count(planned, store, campaign(campaign_name).attempts).left_s
+        nominal_s = count_trials(planned, store, campaign(campaign_name).attempts).left_s
         return expected_s(testbed, experiment, nominal_s)
     except (ConfigurationError, RecordError):
         return 0.0

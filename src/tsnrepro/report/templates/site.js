@@ -5,6 +5,9 @@ const ROWS_SHOWN = 40;
 const STEP_PIXELS = 20;
 const byId = (id) => document.getElementById(id);
 const embedded = (id) => JSON.parse(byId(id).textContent);
+// A text in the language of the page, with values for its fields.
+const texts = embedded("texts");
+const say = (text, fields = {}) => (texts[text] ?? text).replace(/\{(\w+)\}/g, (_, name) => fields[name]);
 
 function theme(element) {
   const style = getComputedStyle(document.documentElement);
@@ -71,9 +74,10 @@ function intervalsPlot(element) {
     const fitting = all.filter((row) => row.unit === unit && words.every((word) => row.key.includes(word)));
     spec.data.values = fitting.slice(0, ROWS_SHOWN);
     spec.height = STEP_PIXELS * spec.data.values.length;
-    for (const layer of spec.layer) layer.encoding.x.title = unit || "value";
+    for (const layer of spec.layer) layer.encoding.x.title = unit || say("value");
     byId("shown").textContent = fitting.length > ROWS_SHOWN
-      ? `the first ${ROWS_SHOWN} of ${fitting.length}` : `${fitting.length} values`;
+      ? say("the first {shown} of {count} values", { shown: ROWS_SHOWN, count: fitting.length })
+      : say("{count} values", { count: fitting.length });
     return show(element, spec);
   };
   byId("unit").addEventListener("change", draw);
@@ -87,10 +91,10 @@ function list(table) {
   const texts = rows.map((row) => row.textContent.toLowerCase());
   let order = rows.map((_, index) => index), only = null, limit = ROWS_SHOWN;
   const tools = Object.assign(document.createElement("form"), { className: "controls" });
-  const label = Object.assign(document.createElement("label"), { textContent: "Rows with " });
+  const label = Object.assign(document.createElement("label"), { textContent: say("Rows with ") });
   const words = Object.assign(document.createElement("input"), { type: "search", autocomplete: "off" });
   const count = Object.assign(document.createElement("span"), { className: "soft" });
-  const more = Object.assign(document.createElement("button"), { type: "button", textContent: "Show more" });
+  const more = Object.assign(document.createElement("button"), { type: "button", textContent: say("Show more") });
   count.setAttribute("role", "status");
   label.append(words);
   tools.append(label, count);
@@ -101,7 +105,7 @@ function list(table) {
     fitting.slice(0, limit).forEach((index) => { rows[index].hidden = false; });
     body.append(...order.map((index) => rows[index]));
     more.hidden = fitting.length <= limit;
-    count.textContent = more.hidden ? `${fitting.length} rows` : `the first ${limit} of ${fitting.length} rows`;
+    count.textContent = say(more.hidden ? "{count} rows" : "the first {shown} of {count} rows", { shown: limit, count: fitting.length });
   };
   const cells = (column) => rows.map((row) => row.cells[column]?.textContent.trim() ?? "");
   [...table.tHead.rows].at(-1).querySelectorAll("th").forEach((head, column) => {
@@ -147,9 +151,9 @@ function chosenTrials(trials) {
     banner.hidden = wanted === null;
     banner.replaceChildren();
     if (wanted !== null) {
-      const all = Object.assign(document.createElement("a"), { href: "#", textContent: "Show all trials" });
+      const all = Object.assign(document.createElement("a"), { href: "#", textContent: say("Show all trials") });
       const name = Object.assign(document.createElement("code"), { textContent: key });
-      banner.append(`${wanted.size} trials behind `, name, ". ", all);
+      banner.append(say("{count} trials behind ", { count: wanted.size }), name, ". ", all);
     }
   };
   addEventListener("hashchange", apply);
