@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from intervals import loads_of, narrow_part
 from scipy import stats as distributions
+from tsnrepro.papers.families import judged_together
 
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.config.files import campaign
@@ -36,7 +37,6 @@ from tsnrepro.experiments.shaping import values as shaping_values
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.tcp import analysis as tcp_analysis
-from tsnrepro.papers.families import judged_together
 from tsnrepro.records.values import Result
 from tsnrepro.results.results import Results
 
