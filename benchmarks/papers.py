@@ -36,7 +36,7 @@ from tsnrepro.experiments.shaping import values as shaping_values
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.tcp import analysis as tcp_analysis
-from tsnrepro.papers.families import judged_together
+from tsnrepro.published.families import judged_together
 from tsnrepro.records.values import Result
 from tsnrepro.results.results import Results
 
@@ -365,7 +365,7 @@ def print_papers(equal: dict[str, list[dict[str, Result]]]) -> bool:
         together = list(zip(*(equal[part] for part in parts), strict=False))
         for campaigns in together:
             values = {key: item for one in campaigns for key, item in one.items()}
-            wrong += differs(judged_together(values, primary), primary)
+            wrong += differs(judged_together(values, [primary]), primary)
             stems = [k.removesuffix(".verdict") for k in values if k.endswith(".verdict")]
             anything += differs(values, [k for k in stems if not k.endswith(".unadjusted")])
         fits = acceptable(wrong, len(together), MOST_FALSE, at_most=True)

@@ -10,11 +10,17 @@ from test_tsnrepro_style import compiled
 
 from tsnrepro.cli import main
 from tsnrepro.common.errors import PublishError
-from tsnrepro.papers.assertions import Assertion, as_json, read_assertions
+from tsnrepro.papers.assertions import (
+    Assertion,
+    as_json,
+    exploratory_sentences,
+    read_assertions,
+)
 from tsnrepro.papers.data_sources import DataSource, DataSources
 from tsnrepro.papers.macros import write_paper_inputs
 from tsnrepro.papers.pdf_text import pages
 from tsnrepro.papers.submission import write_submission
+from tsnrepro.records.values import Result
 
 HIGHER = 'measured("tcp.x.verdict") == "higher"'
 TEXT = r"""First line.
@@ -139,3 +145,19 @@ def one_page(folder):
 def test_a_text_with_values_written_in_has_the_sentence_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("test_expansion.VALUES", FIELDS % "true")
     assert expanded(tmp_path, f"a {SENTENCE} b").endswith("a CBS is slower. b")
+
+
+def test_a_sentence_on_an_exploratory_verdict_is_listed(tmp_path):
+    (tmp_path / "sections").mkdir()
+    (tmp_path / "sections/a.tex").write_text(
+        "Text.\n% \\caseval{loss.c.verdict}{}\n\\caseval{tcp.a.verdict}{{higher}{A.}}\n"
+        "\\ifval{tcp.b.verdict}{higher}{B.}{}\n"
+        '\\asserted{measured("loss.c.verdict") == "higher"}{C.}\n\\val{loss.c.verdict}\n'
+    )
+    keys = [f"{key}.unadjusted.p" for key in ("tcp.a", "tcp.b", "loss.c")]
+    values = {key: Result(**entry(key, 0.5)) for key in keys}
+    found = list(exploratory_sentences(tmp_path, values, ["tcp.a"]))
+    assert [text.split(" is ")[0] for text in found] == [
+        "sections/a.tex:4: tcp.b",
+        "sections/a.tex:5: loss.c",
+    ]

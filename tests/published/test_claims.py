@@ -107,7 +107,8 @@ BY_FACTOR = re.compile(
     r"|loss\.bottleneck\.(network|line_limit)\.ratio|loss\.limit\.end_to_end\.(ratio|difference\.mbps)"
     r"|shaping\.medium"
     r"|shaping\.(short_cycle|long_cycle)\.schedule\.(cycle|window|full_frame_window)\.us"
-    r"|shaping\.bridge\.(tas|cbs)\.idle\.alike\.verdict"
+    r"|shaping\.bridge\.(tas|cbs)\.idle\.alike\.(verdict|difference\.percent)"
+    r"|tcp\.limit\.equivalence\.verdict"
     r"|shaping\.(short_cycle|long_cycle|bridge)\.(direct|tas|cbs|prio|fifo)\.(idle|loaded)"
     r"\.((mean|p50|p90|p95|p99|p99_9|max|jitter)\.us|outside\.count)"
 )
@@ -328,7 +329,9 @@ def test_a_missing_or_empty_result_tells_nothing():
     ],
 )
 def test_words_are_compared_as_words(word, expected):
-    assert verdict("udp-tcp-same", result("tcp.equivalence.verdict", word)).verdict is expected
+    assert (
+        verdict("udp-tcp-same", result("tcp.limit.equivalence.verdict", word)).verdict is expected
+    )
 
 
 def test_counts_need_no_interval():
@@ -528,8 +531,9 @@ def schedules(short_us, long_us, window):
 
 
 def alike(tas, cbs):
-    place = "shaping.bridge.{}.idle.alike.verdict"
-    return {place.format("tas"): tas, place.format("cbs"): cbs}
+    """Return a verdict on TAS and the limits of CBS, without load."""
+    key = "shaping.bridge.{}.idle.alike.{}"
+    return {key.format("tas", "verdict"): tas, key.format("cbs", "difference.percent"): cbs}
 
 
 def distances(**by_quantile):
@@ -602,9 +606,11 @@ def distances(**by_quantile):
         # Windows of our own say nothing of the document's, which carry no full frame.
         ("tas-window", schedules(2, 10, window=0.5), "contradicted"),
         ("tas-window", schedules(1000, 2000, window=0.5), "cannot tell"),
-        ("bridge-idle-alike", alike("equivalent", "equivalent"), "supported"),
-        ("bridge-idle-alike", alike("equivalent", "different"), "contradicted"),
-        ("bridge-idle-alike", alike("equivalent", "cannot tell"), "cannot tell"),
+        ("bridge-idle-alike", alike("equivalent", (1.0, -2.0, 4.0)), "supported"),
+        ("bridge-idle-alike", alike("equivalent", (8.0, 6.0, 9.0)), "contradicted"),
+        ("bridge-idle-alike", alike("different", (1.0, -2.0, 4.0)), "contradicted"),
+        ("bridge-idle-alike", alike("equivalent", (4.0, 2.0, 6.0)), "cannot tell"),
+        ("bridge-idle-alike", alike("cannot tell", (1.0, -2.0, 4.0)), "cannot tell"),
         # Without a P99.9 the distance can be seen not to grow, but not to grow.
         ("bridge-gap-grows", distances(p90=50.0, p99=20.0), "contradicted"),
         ("bridge-gap-grows", distances(p90=20.0, p99=50.0), "cannot tell"),

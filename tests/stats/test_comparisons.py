@@ -77,9 +77,15 @@ def test_a_common_shift_cancels_in_pairs():
 
 def test_spread_in_one_group_only_is_students_interval_of_that_group():
     frer = [939.0, 941.0, 940.0, 943.0]
-    estimate = difference_of_means(frer, [941.0] * 3).estimate
+    estimate = difference_of_means(frer, [941.0] * 4).estimate
     half = stats.t.ppf(0.975, 3) * np.std(frer, ddof=1) / 2
     assert (estimate.low, estimate.high) == pytest.approx((-0.25 - half, -0.25 + half))
+
+
+def test_few_values_against_more_have_no_interval():
+    found = difference_of_means([5.0, 5.1, 5.2], [4.0, 4.5, 5.0, 4.2, 4.4, 4.1])
+    assert math.isnan(found.p_value)
+    assert "different sizes" in found.estimate.method
 
 
 def test_two_values_give_no_interval():

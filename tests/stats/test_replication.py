@@ -98,3 +98,8 @@ def test_one_run_that_lost_among_others_that_did_not_has_no_variation():
         assert "a single run of 3" in found.method
     both = spread_over_runs([[0.0, 3.0, 0.0], [1.0, 2.0, 3.0]], "losses")
     assert both.value > 0
+
+
+def test_runs_that_their_neighbours_tell_are_said_to_correlate():
+    assert "neighbouring runs correlate by 0.6" in median_over_runs(range(8)).method
+    assert "correlate" not in median_over_runs([3.0, 8, 1, 6, 2, 7, 4, 5]).method

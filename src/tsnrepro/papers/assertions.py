@@ -9,21 +9,25 @@ with it.
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tsnrepro.common.errors import PublishError, TsnreproError
 from tsnrepro.common.latex import escape
-from tsnrepro.papers.latex_source import arguments
+from tsnrepro.papers.latex_source import arguments, uncommented
 from tsnrepro.papers.manuscript import place_of, without_comments
 from tsnrepro.published.derived_results import RecordedValues
 from tsnrepro.published.expressions import ExpressionStep, MissingResultError, parse
+from tsnrepro.published.families import ALONE
 from tsnrepro.records.values import Result
 
 ASSERTIONS_FILE = "assertions.json"
 REWRITE = "Rewrite each as the record has it, or measure what it needs"
 _COMMAND = re.compile(r"\\asserted(?=\s*\{)")
+_RESTS_ON = re.compile(
+    r"\\(?:caseval|ifval)\{([^{}]*)\.verdict\}|measured\(\"([^\"]*)\.verdict\"\)"
+)
 
 
 @dataclass(frozen=True)
@@ -140,3 +144,19 @@ def check_assertions(judged: Iterable[Assertion], paper: str) -> None:
             paper,
             REWRITE,
         )
+
+
+def exploratory_sentences(
+    manuscript: Path, values: Mapping[str, Result], primary: Sequence[str]
+) -> Iterator[str]:
+    """Yield each place at which a text depends on the verdict of an exploratory comparison."""
+    for path in sorted(manuscript.rglob("*.tex")):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        for number, line in enumerate(lines, start=1):
+            named = _RESTS_ON.findall(uncommented(line))
+            for key in filter(None, (name for pair in named for name in pair)):
+                # Of another column's comparison the one here decides whether it is primary.
+                known = {key, key.partition(".")[2]} & {*primary}
+                if not known and key + ALONE[0] in values:
+                    place = f"{path.relative_to(manuscript)}:{number}"
+                    yield f"{place}: {key} is exploratory, and no sentence rests on its verdict"

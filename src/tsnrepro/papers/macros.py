@@ -27,12 +27,13 @@ from tsnrepro.papers.assertions import (
     as_json,
     assertion_fields,
     assertions,
+    exploratory_sentences,
 )
 from tsnrepro.papers.data_sources import COMMIT, STUDY, DataSource, DataSources
-from tsnrepro.papers.families import exploratory_sentences, judged_together
 from tsnrepro.papers.manuscript import UsedNames, check_known, scan, scan_text
 from tsnrepro.papers.provenance import FileOrigin, PrintedFile, Provenance, unit
 from tsnrepro.published import documents as published
+from tsnrepro.published.families import judged_together, primary_of_papers
 from tsnrepro.published.tables import Cell
 from tsnrepro.records.files import sha256_of
 from tsnrepro.records.store import RUN_FILE, open_run
@@ -76,7 +77,8 @@ def write_paper_inputs(
     declared = sources_of(manuscript.name)
     document = declared.document
     sources = sources.with_declared(declared.columns, declared.optional_columns)
-    values = judged_together(sources.values(), declared.primary)
+    papers = [declared.primary, *primary_of_papers()]
+    values = judged_together(sources.values(), papers, sources.names[1:])
     used = scan(manuscript)
     tables = _tables(used, sources, document)
     report = _device_report(manuscript, used, sources, values)

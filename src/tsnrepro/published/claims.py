@@ -31,6 +31,7 @@ from tsnrepro.published.expressions import (
     Operand,
     operand_of,
 )
+from tsnrepro.published.families import EXPLORATORY, judged_together
 from tsnrepro.published.intervals import Interval, format_number, format_range
 from tsnrepro.published.measured_runs import MeasuredRun
 from tsnrepro.published.rules.base import RowScope, cell_value
@@ -178,6 +179,8 @@ class _Scope:
     data: Catalog
     runs: Sequence[MeasuredRun]
     findings: Mapping[str, list[Finding] | None]
+    values: Mapping[str, Result] = field(default_factory=dict)
+    """The results of all runs, with verdicts as papers have them."""
     allow_rounding: bool = False
     """Whether a difference of one unit of a last printed digit is tolerated."""
     used: dict[str, Evidence] = field(default_factory=dict)
@@ -239,7 +242,7 @@ class _Scope:
         run = next((run for run in self.runs if key in run.values), None)
         if run is None:
             raise MissingResultError(f"not measured here: {key}")
-        result = run.values[key]
+        result = self.values[key]
         _check_line_rate(result, run)
         if result.value is None and result.low is None and result.high is None:
             why = f": {result.method}" if result.method else ""
@@ -254,7 +257,7 @@ class _Scope:
             origin=run.origin,
             limits="" if result.decides or result.low is result.high is None else "range seen",
         )
-        return None if operand == Verdict.CANNOT_TELL else operand
+        return None if operand in (Verdict.CANNOT_TELL, EXPLORATORY) else operand
 
     def _holds(self, check: str) -> bool | None:
         """Return whether a check of the published record has no findings.
@@ -332,7 +335,8 @@ def judge(
     ConfigurationError
         An expression does not fit its operands.
     """
-    scope = _Scope(data, runs, findings or {})
+    values = {key: item for run in reversed(runs) for key, item in run.values.items()}
+    scope = _Scope(data, runs, findings or {}, judged_together(values))
     if testbed == PUBLISHED:
         return [_by_record(claim, scope) for claim in claims]
     return [_judged(claim, testbed, claim.measured, scope) for claim in claims]

@@ -80,7 +80,6 @@ def _both(key: str) -> dict[str, str]:
 
 
 _THRESHOLD = "frer-udp/table-4-2/{}/zero_loss_threshold_mbps"
-_GOODPUT = "frer-udp/table-4-1/{}/throughput_mbps"
 
 QUESTIONS = (
     Question(
@@ -113,22 +112,22 @@ QUESTIONS = (
         },
     ),
     Question(
-        "Does FRER change TCP goodput?",
-        "tcp.equivalence.verdict",
+        "Does FRER change the TCP goodput of links that limit it?",
+        "tcp.limit.equivalence.verdict",
         "",
-        _both("tcp.goodput.{}.mbps") | {"difference": "tcp.difference.percent"},
+        _both("tcp.limit.goodput.{}.mbps") | {"difference": "tcp.limit.difference.percent"},
         _CHANGED,
-        {
-            "single path": _GOODPUT.format("single-path"),
-            "FRER": _GOODPUT.format("frer-dual-path"),
-        },
     ),
     Question(
         "Does FRER change median latency?",
-        "latency.p50.equivalence.verdict",
+        "latency.p50.verdict",
         "latency-distribution",
         _both("latency.p50.{}.us") | {"difference": "latency.p50.difference.us"},
-        _CHANGED,
+        {
+            "higher": "Yes: the median is higher with FRER.",
+            "lower": "Yes: the median is lower with FRER.",
+            CANNOT_TELL: _NOT_APART,
+        },
     ),
     Question(
         "What is lost while a path is cut?",
@@ -142,19 +141,19 @@ QUESTIONS = (
         },
     ),
     Question(
-        "Does a gate delay the median under load, against strict priority?",
-        "shaping.long_cycle.tas_against_prio.loaded.p50.verdict",
+        "Does a gate lengthen the tail under load at P95, against strict priority?",
+        "shaping.long_cycle.tas_against_prio.loaded.p95.verdict",
         "latency-by-cycle",
         {
             "TAS less strict priority": (
-                "shaping.long_cycle.tas_against_prio.loaded.p50.difference.us"
+                "shaping.long_cycle.tas_against_prio.loaded.p95.difference.us"
             ),
-            "ratio": "shaping.long_cycle.tas_against_prio.loaded.p50.ratio",
+            "ratio": "shaping.long_cycle.tas_against_prio.loaded.p95.ratio",
         },
         _against("TAS", "strict priority"),
     ),
     Question(
-        "And where the talker keeps step with the cycle?",
+        "And the median, where the talker keeps step with the cycle?",
         "shaping.long_cycle_synchronised.tas_against_prio.loaded.p50.verdict",
         "long-cycle-synchronised-loaded",
         {

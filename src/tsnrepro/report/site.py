@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tsnrepro.published.families import judged_together
 from tsnrepro.records.values import TABLES_FOLDER, VALUES_FILE, Result, load_file, load_values
 from tsnrepro.report.figures import (
     as_script,
@@ -127,8 +128,14 @@ class _Site:
         self.output, self.runs, self.language = output, runs, language
         self.text = translator(language)
         self.papers = [Path(paper) for paper in papers]
-        self.values = load_values(run.folder / VALUES_FILE for run in runs)
-        self.values_of = {run.experiment.name: load_file(run.folder / VALUES_FILE) for run in runs}
+        values = load_values(run.folder / VALUES_FILE for run in runs)
+        self.values = judged_together(values)
+        self.values_of = {
+            run.experiment.name: {
+                key: self.values[key] for key in load_file(run.folder / VALUES_FILE)
+            }
+            for run in runs
+        }
         self.addresses = {
             key: f"{name}.html#{_UNMEASURED if _is_unmeasured(item) else key}"
             for name, found in self.values_of.items()

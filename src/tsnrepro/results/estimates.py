@@ -21,7 +21,7 @@ from tsnrepro.stats.estimate import (
     Limits,
     without_interval,
 )
-from tsnrepro.stats.losses import difference_of_losses, difference_of_shares, loss_over_runs
+from tsnrepro.stats.losses import difference_of_shares, loss_over_runs
 from tsnrepro.stats.replication import median_over_runs, range_over_runs
 
 _NO_TRIAL = "no trial gives it"
@@ -107,11 +107,6 @@ def difference(
 ) -> Estimate:
     """Return the median difference of two groups over repetitions, as ``median_difference``."""
     return _difference(partial(median_difference, level=level), a, b, column, unit)
-
-
-def difference_of_loss(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:
-    """Return the difference of two groups' losses in percent, as ``difference_of_losses``."""
-    return _difference(difference_of_losses, a, b, column, unit)
 
 
 def difference_of_share(a: pd.DataFrame, b: pd.DataFrame, column: str, unit: str) -> Estimate:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from tsnrepro.records.values import Result
 from tsnrepro.results.results import Results
 from tsnrepro.results.runs import shown
+from tsnrepro.stats.equivalence import Verdict
+from tsnrepro.stats.estimate import SIGNIFICANCE
 from tsnrepro.stats.power import (
     POWER,
     Scatter,
@@ -20,8 +22,7 @@ from tsnrepro.stats.power import (
     smallest_change_found,
 )
 
-SIGNIFICANCE = 0.05
-CANNOT_TELL = "cannot tell"
+CANNOT_TELL = str(Verdict.CANNOT_TELL)
 _SHARE = f"{100 * POWER:g} %"
 _UNKNOWN = "unknown: neither limits nor loads tried show it"
 

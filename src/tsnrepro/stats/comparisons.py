@@ -28,8 +28,13 @@ from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate, Limits, w
 from tsnrepro.stats.replication import median_over_runs, with_range
 
 TOO_FEW = f"fewer than {MIN_RUNS} values in a group"
+MIN_RUNS_UNEQUAL = 6
+"""Fewest runs in the smaller of two groups of different sizes: of six against three runs in two
+regimes Welch's limits of 95 % hold in 91 %."""
+FEW_UNEQUAL = f"groups of different sizes, one with fewer than {MIN_RUNS_UNEQUAL} values"
 NO_SPREAD = "no spread in either group"
 NOT_POSITIVE = "a value is not positive"
+_DIFFERENCES = "order statistics of the differences by repetition"
 WELCH = "Welch t"
 """Method of limits of two groups that are not paired."""
 
@@ -78,7 +83,8 @@ def difference_of_means(
     Returns
     -------
     Comparison
-        Without interval if a group has fewer than three values or neither has any spread.
+        Without interval if a group has fewer than three values, or than six where the sizes differ,
+        or if neither has any spread.
 
     Raises
     ------
@@ -89,8 +95,10 @@ def difference_of_means(
     first, second = check_groups(a, b, paired=paired)
     difference = float(first.mean() - second.mean())
     n = first.size + second.size
-    if min(first.size, second.size) < MIN_RUNS:
-        return Comparison(without_interval(difference, TOO_FEW, n, unit, level), math.nan)
+    fewest = min(first.size, second.size)
+    if fewest < MIN_RUNS or (first.size != second.size and fewest < MIN_RUNS_UNEQUAL):
+        why = TOO_FEW if fewest < MIN_RUNS else FEW_UNEQUAL
+        return Comparison(without_interval(difference, why, n, unit, level), math.nan)
     if lacks_spread(first, second, paired=paired):
         scale = max(float(np.abs(first).max()), float(np.abs(second).max()))
         difference = 0.0 if abs(difference) <= ROUNDING * scale else difference
@@ -145,7 +153,7 @@ def median_difference(
     found = median_over_runs(first - second, level, unit)
     if found.limits is not Limits.BOUND:
         return found
-    method = f"{Limits.BOUND}: order statistics of the differences by repetition"
+    method = found.method.replace("median over runs, order statistics", _DIFFERENCES)
     return replace(found, method=method)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 DEFAULT_LEVEL = 0.95
+SIGNIFICANCE = 0.05
+"""Largest p value of a verdict, adjusted where comparisons are judged together."""
 MIN_RUNS = 3
 """Fewest runs for an interval; ``benchmarks/intervals.py`` shows that it covers from there."""
 MIN_RUNS_TO_STOP = 6

@@ -21,6 +21,8 @@ from tsnrepro.stats.checks import check_probability, finite_values
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate, Limits, without_interval
 
 Floats = NDArray[np.float64]
+# The bytes of a sweep's rates, and of which of its trials lost.
+_Seen = tuple[bytes, bytes]
 
 # Values of the nuisance parameters, with equal weights. Lengths are shares of the sweep's
 # logarithmic span, so that a sweep of one percent is resolved like one of a decade.
@@ -395,23 +397,14 @@ def _posterior(a: Sequence[Sweep], b: Sequence[Sweep] = ()) -> tuple[Floats, Flo
     low, high = (math.log(rate) for rate in _span([*a, *b]))
     span = high - low
     grid = np.linspace(low - _MARGIN * span, high + _MARGIN * span, _POINTS)
-    likelihood = _likelihood(a, grid, span)
+    ends = float(grid[0]), float(grid[-1]), span
+    pairs = zip(a, b, strict=True) if b else ((sweep, None) for sweep in a)
+    each = [_of_repetition(_seen(one), other and _seen(other), ends) for one, other in pairs]
     if b:
-        likelihood = _correlated(likelihood, _likelihood(b, grid, span))
         grid = np.arange(1 - _POINTS, _POINTS) * (grid[1] - grid[0])
-    kernel = _shifts(grid.size, float(grid[1] - grid[0]), span)
-    top = likelihood.max(axis=2, keepdims=True)
-    # Rows are curves and repetitions, columns possible thresholds of the repetition.
-    scaled = (likelihood / top).reshape(-1, grid.size).astype(np.float32)
-    curves, repetitions = likelihood.shape[:2]
-    total = np.log(top).sum(axis=(1, 2))[:, None]
-    each = [
-        total
-        + np.log((scaled @ law) * _UNSCALE + _TINY).reshape(curves, repetitions, -1).sum(axis=1)
-        for law in kernel
-    ]
-    logs = np.stack(each)
-    by_curve = np.exp(logs - logs.max()).sum(axis=0)
+    top = np.sum([log for _, log in each], axis=0)
+    logs = np.sum([likelihood for likelihood, _ in each], axis=0) + top[:, None, None]
+    by_curve = np.exp(logs - logs.max()).sum(axis=1)
     reached = np.array([level > _HALF for _, _, level in _curve_shapes()])
     weights = by_curve[reached].sum(axis=0)
     never = by_curve[~reached].sum()
@@ -420,18 +413,35 @@ def _posterior(a: Sequence[Sweep], b: Sequence[Sweep] = ()) -> tuple[Floats, Flo
     return grid, weights / weights.sum()
 
 
-def _likelihood(sweeps: Sequence[Sweep], grid: Floats, span: float) -> Floats:
-    """Return the likelihood of each sweep, shape (curves, sweeps, thresholds)."""
-    rates, place = np.unique(
-        np.concatenate([np.asarray(sweep.rates) for sweep in sweeps]), return_inverse=True
-    )
-    lossy, clean = np.zeros((2, len(sweeps), rates.size))
-    number = np.repeat(np.arange(len(sweeps)), [np.size(sweep.rates) for sweep in sweeps])
-    lost = np.concatenate([np.asarray(sweep.lost) for sweep in sweeps])
-    np.add.at(lossy, (number, place), lost)
-    np.add.at(clean, (number, place), ~lost)
-    log_lossy, log_clean = _curves(rates.tobytes(), float(grid[0]), float(grid[-1]), span)
-    return np.exp(lossy @ log_lossy + clean @ log_clean)
+def _seen(sweep: Sweep) -> _Seen:
+    return np.asarray(sweep.rates).tobytes(), np.asarray(sweep.lost).tobytes()
+
+
+@lru_cache(maxsize=128)
+def _of_repetition(
+    one: _Seen, other: _Seen | None, ends: tuple[float, float, float]
+) -> tuple[NDArray[np.float32], Floats]:
+    """Return the log likelihood of one repetition, shape (curves, shifts, typical thresholds).
+
+    It is that beyond a constant for each curve, which is given too. The same repetition is asked
+    for again: alone, in comparisons, and after each further one.
+    """
+    likelihood = _likelihood(one, ends)
+    if other is not None:
+        likelihood = _correlated(likelihood, _likelihood(other, ends))
+    curves, size = likelihood.shape
+    kernel = _shifts(size, (ends[1] - ends[0]) / (_POINTS - 1), ends[2])
+    top = likelihood.max(axis=1, keepdims=True)
+    shifted = (likelihood / top).astype(np.float32) @ kernel
+    return np.log(shifted * _UNSCALE + _TINY).reshape(curves, -1, size), np.log(top[:, 0])
+
+
+def _likelihood(seen: _Seen, ends: tuple[float, float, float]) -> Floats:
+    """Return the likelihood of one sweep, shape (curves, thresholds)."""
+    rates, lost = seen
+    log_lossy, log_clean = _curves(rates, *ends)
+    lossy = np.frombuffer(lost, dtype=np.bool_).astype(np.float64)
+    return np.exp(lossy @ log_lossy + (1 - lossy) @ log_clean)
 
 
 @lru_cache(maxsize=8)
@@ -459,19 +469,20 @@ def _curve_shapes() -> list[tuple[float, float, float]]:
 
 @lru_cache(maxsize=8)
 def _shifts(size: int, step: float, span: float) -> NDArray[np.float32]:
-    """Return the distributions of thresholds, scaled, shape (shifts, repetition's, typical)."""
+    """Return the distributions of thresholds, scaled, shape (repetition's, shifts x typical)."""
     places = np.arange(size) * step
     edges = np.concatenate(([-np.inf], places[:-1] + step / 2, [np.inf]))
     scaled = (edges[:, None] - places) / (_SHIFT * span)[:, None, None]
-    return np.diff(special.ndtr(scaled), axis=1).astype(np.float32) * _SCALE
+    law = np.diff(special.ndtr(scaled), axis=1).astype(np.float32) * _SCALE
+    return np.concatenate(law, axis=1)
 
 
 def _correlated(a: Floats, b: Floats) -> Floats:
     """Return the likelihood of each difference a - b, summed over the positions of both."""
-    size = 2 * a.shape[2] - 1
+    size = 2 * a.shape[1] - 1
     spectrum = np.fft.rfft(a, size) * np.conj(np.fft.rfft(b, size))
     # Rounding of the transform must not cause a negative likelihood.
-    return np.maximum(np.fft.fftshift(np.fft.irfft(spectrum, size), axes=2), 1e-300)
+    return np.maximum(np.fft.fftshift(np.fft.irfft(spectrum, size), axes=1), 1e-300)
 
 
 def _check_sweep(rates: ArrayLike, lost: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:

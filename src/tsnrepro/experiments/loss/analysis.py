@@ -29,7 +29,7 @@ from tsnrepro.records.accounting import (
 from tsnrepro.records.tables import drop_column
 from tsnrepro.results.estimates import (
     column_of,
-    difference_of_loss,
+    difference,
     known,
     loss,
     mean,
@@ -443,7 +443,7 @@ def _frame_size(results: Results, name: str, trials: pd.DataFrame) -> None:
         results.estimate(f"{name}.{configuration}.offered_mbps", offered, 1, group["trial"])
     change = unknown("percentage points", apart)
     if not apart:
-        change = difference_of_loss(of["frer"], of["control"], "loss_percent", change.unit)
+        change = difference(of["frer"], of["control"], "loss_percent", change.unit)
     results.estimate(f"{name}.difference.percent", change, 3, both)
 
 

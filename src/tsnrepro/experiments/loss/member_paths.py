@@ -11,7 +11,7 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.path_thresholds import line_limits
 from tsnrepro.results.estimates import (
     compared,
-    difference_of_loss,
+    difference,
     loss,
     mean,
     recorded,
@@ -138,7 +138,7 @@ def _compared(
     change, points = unknown("%", apart), unknown("percentage points", apart)
     if not apart:
         change = relative(most, fewest, "delivered_mbps").estimate
-        points = difference_of_loss(most, fewest, "loss_percent", points.unit)
+        points = difference(most, fewest, "loss_percent", points.unit)
     results.estimate(f"{name}.delivered.difference.percent", change, 2, names)
     results.estimate(f"{name}.loss.difference.percent", points, 2, names)
     method = f"limits of the delivered rate's change; equivalent within {margin_percent:g} %"

@@ -54,8 +54,8 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
 
     ``ratio`` with its 95 % limits, and ``difference_us``, the median over repetitions, with limits
     where they are enough; ``limits`` names their kind. ``p_value`` is of a ratio of one,
-    ``p_adjusted`` Holm's over all rows, ``verdict`` lower, higher or cannot tell at 5 %. A quantile
-    with too few frames beyond it has neither numbers nor verdict, as ``method`` has it.
+    ``p_adjusted`` Holm's over all rows. A quantile with too few frames beyond it has no numbers, as
+    ``method`` has it.
     ``detectable_percent`` is the smallest rise that as many repetitions find in 80 % of campaigns.
 
     Raises
@@ -71,10 +71,7 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     adjusted = pd.Series(np.nan, index=table.index)
     if tested.any():
         adjusted[tested] = holm(table.loc[tested, "p_value"])
-    direction = np.where(table["ratio"] < 1, "lower", "higher")
-    verdict = pd.Series(np.where(adjusted < SIGNIFICANCE, direction, "cannot tell"), table.index)
-    verdict = verdict.where(table["ratio"].notna())
-    found = table.assign(p_adjusted=adjusted, verdict=verdict, tests=int(tested.sum()))
+    found = table.assign(p_adjusted=adjusted, tests=int(tested.sum()))
     return found.assign(detectable_percent=[_detectable(row) for row in found.to_dict("records")])
 
 
@@ -233,7 +230,7 @@ def idle_alike(run: Run, part: ShapingPart) -> pd.DataFrame:
     """Return whether each mode's mean latency without load is that of the reference.
 
     By equivalence within :data:`ALIKE_MARGIN_PERCENT`, so that "alike" is shown and not merely
-    not refuted: ``verdict`` is equivalent, different or cannot tell.
+    not refuted: ``alone`` is the verdict of this test alone.
     """
     reference, rows = _reference_mode(part), []
     for mode, load in run.groups(part):
@@ -255,7 +252,7 @@ def idle_alike(run: Run, part: ShapingPart) -> pd.DataFrame:
                 "repetitions": min(len(first), len(second)),
                 "method": found.difference.method,
                 "limits": str(found.difference.limits),
-                "verdict": str(found.verdict),
+                "alone": str(found.verdict),
             }
         )
     return pd.DataFrame(rows)

@@ -32,7 +32,7 @@ from tsnrepro.experiments.shaping.settings import (
 )
 from tsnrepro.results.estimates import decimals_of, unknown
 from tsnrepro.results.results import Results
-from tsnrepro.results.verdicts import add_alone, add_power
+from tsnrepro.results.verdicts import CANNOT_TELL, SIGNIFICANCE, add_alone, add_power
 from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.power import scatter_of_change
 from tsnrepro.stats.replication import median_over_runs
@@ -273,13 +273,15 @@ def _against(results: Results, run: Run, table: pd.DataFrame) -> None:
 
 
 def _verdict(results: Results, key: str, row: dict, names: Iterable[str], family: str) -> None:
-    verdict, method = row["verdict"], f"Holm over {family} at {modes.SIGNIFICANCE:g}"
-    if pd.isna(verdict):
-        verdict, method = None, row["method"]
+    direction, method = None, row["method"]
+    if pd.notna(row["ratio"]):
+        direction = "lower" if row["ratio"] < 1 else "higher"
+        method = f"Holm over {family} at {SIGNIFICANCE:g}"
+    decided = direction is None or row["p_adjusted"] < SIGNIFICANCE
+    verdict = direction if decided else CANNOT_TELL
     results.value(f"{key}.verdict", verdict, names, method=method)
     p_adjusted = None if pd.isna(row["p_adjusted"]) else row["p_adjusted"]
     results.value(f"{key}.p", p_adjusted, names, digits=3, method=method)
-    direction = None if verdict is None else "lower" if row["ratio"] < 1 else "higher"
     add_alone(results, key, row["p_value"], direction, names)
     how = {"percent": modes.ALIKE_MARGIN_PERCENT, "tests": max(1, row["tests"])}
     add_power(results, key, modes.scatter_of(row), names, **how)
@@ -294,8 +296,8 @@ def _alike(results: Results, run: Run, row: dict) -> None:
     estimate = _estimate(row, columns, row["reference"], "%")
     results.estimate(f"{key}.difference.percent", estimate, 1, names)
     method = f"two one-sided tests, margin {modes.ALIKE_MARGIN_PERCENT:g} %"
-    results.value(f"{key}.verdict", row["verdict"], names, method=method)
-    add_alone(results, key, row["p_verdict"], row["verdict"], names)
+    results.value(f"{key}.verdict", row["alone"], names, method=method)
+    add_alone(results, key, row["p_verdict"], row["alone"], names)
     scatter = scatter_of_change(estimate, row["repetitions"])
     margin = modes.ALIKE_MARGIN_PERCENT
     add_power(results, key, scatter, names, percent=margin, equivalence=True)
