@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 
 # One processor: on small matrices more threads cost more than they give.
@@ -250,6 +251,7 @@ def thresholds(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]
         yield f"{name}, {runs} runs, at most {100 * most:g} % lose, shift {shift:g}", never
 
 
+@cache
 def loads_of(name: str) -> np.ndarray:
     """Return the loads of a campaign's main sweep in Mb/s."""
     section = campaign(name).loss
@@ -258,8 +260,9 @@ def loads_of(name: str) -> np.ndarray:
     return np.array(sorted({rate for part in main for rate in part.rates_mbps}), float)
 
 
-def narrow_part(objective: Objective) -> LossPart:
-    """Return the part of the default campaign that asks for a threshold between narrow loads."""
+@cache
+def part_of(objective: Objective) -> LossPart:
+    """Return the part of the default campaign with an objective."""
     section = campaign("quick").loss
     assert section is not None
     return next(part for part in section.parts if part.objective == objective)
@@ -288,7 +291,7 @@ def stopped(rng: Generator) -> Iterator[tuple[str, Callable[[], list[Outcome]]]]
             ]
 
         yield f"medians that scatter by {scatter:g}", medians
-    parts = [narrow_part(name) for name in NARROW]
+    parts = [part_of(name) for name in NARROW]
     for part, stalled, shift in product(parts, STALLED, NARROW_SHIFTS):
 
         def one(

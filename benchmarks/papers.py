@@ -16,21 +16,25 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
-from intervals import loads_of, narrow_part
+from intervals import loads_of, part_of
 from scipy import stats as distributions
 
 from tsnrepro.config.base import CONFIGURATIONS
+from tsnrepro.config.campaigns import Campaign
 from tsnrepro.config.files import campaign
 from tsnrepro.config.papers import sources_of
 from tsnrepro.experiments.latency import analysis as latency_analysis
 from tsnrepro.experiments.latency.stopping import ratio_of_medians
 from tsnrepro.experiments.loss import analysis as loss_analysis
+from tsnrepro.experiments.loss import intervention
 from tsnrepro.experiments.shaping import analysis as shaping_analysis
 from tsnrepro.experiments.shaping import values as shaping_values
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
@@ -39,15 +43,26 @@ from tsnrepro.experiments.tcp import analysis as tcp_analysis
 from tsnrepro.published.families import judged_together
 from tsnrepro.records.values import Result
 from tsnrepro.results.results import Results
+from tsnrepro.stats.proportions import share
 
 Generator = np.random.Generator
-# Effects on the second arm, as factors by the key of the comparison.
+# Effects on the second arm by the key of the comparison: factors, of shares of trials rises.
 Effects = dict[str, float]
+Values = dict[str, Result]
+Simulated = Callable[[Generator, Effects], Results]
 DRIFT = 0.3
 MOST_FALSE, LEAST_FOUND, CHANCE = 0.05, 0.80, 0.01
 FALSE = {"lower", "higher", "different", "frer higher", "control higher"}
-# One trial has one change: of the intervention only the buffer's effect is tried.
-UNTRIED = {"loss.intervention.realtime", "loss.intervention.frer"}
+# One trial has one change: of the intervention only the buffer's effect is tried. All of the sweep
+# is lost in the network.
+UNTRIED = {"loss.intervention.realtime", "loss.intervention.frer", "loss.threshold.network"}
+LOSS_COMPARED = {
+    "loss.threshold": "sweep",
+    "loss.limit.end_to_end": "limit",
+    "loss.bottleneck.network": "bottleneck",
+    "loss.intervention.buffer": "intervention",
+}
+"""Comparisons of loss, and the questions of their trials."""
 EXPERIMENTS_OF_FRER = ("loss", "tcp", "latency")
 
 # Standard deviations of the logarithm of one run, of a default campaign on software switches.
@@ -58,9 +73,12 @@ SHAPING_SCATTER = {"p50": 0.12, "p95": 0.17, "p99": 0.25, "max": 0.5}
 HELD = 0.15
 STALLED, SHIFT, NARROW_SHIFT = 0.05, 0.1, 0.001
 LOSSY_SHARE = 0.15
-BUFFERS = (None, 1_000_000, 4_000_000, 8_000_000, 16_000_000)
-TRIED = (300.0, 600.0, 900.0)
 REPETITIONS_OF_PART = {"long-cycle": 12, "long-cycle-synchronised": 12, "short-cycle": 3}
+
+
+@cache
+def default_campaign() -> Campaign:
+    return campaign("quick")
 
 
 def drift(rng: Generator, repetitions: int, arms: int) -> np.ndarray:
@@ -99,7 +117,7 @@ def in_order(values: np.ndarray) -> np.ndarray:
 
 def latency(rng: Generator, effects: Effects) -> Results:
     """Return the results of a latency campaign that stops once the ratio is known."""
-    settings = campaign("quick").latency
+    settings = default_campaign().latency
     assert settings is not None
     most, within = settings.max_repetitions or 6, settings.ratio_precision_percent or 0.0
     shared = drift(rng, most, 2)
@@ -121,14 +139,17 @@ def latency(rng: Generator, effects: Effects) -> Results:
         table[f"{q}_us"] = 20.0
     for name, values in columns.items():
         table[name] = in_order(values[:runs])
-    return latency_analysis.analyse(table, {trial: np.empty(0) for trial in table["trial"]})
+    results = Results("latency", table)
+    control, frer = (table[table["configuration"] == c] for c in CONFIGURATIONS)
+    latency_analysis.add_comparisons(results, frer, control, table)
+    return results
 
 
 def tcp(rng: Generator, effects: Effects) -> Results:
     """Return the results of a TCP campaign: of three durations, and over links of 200 Mb/s."""
-    settings = campaign("quick").tcp
+    settings = default_campaign().tcp
     assert settings is not None
-    tables = []
+    tables = {}
     for key, repetitions, scatter, rate, durations in (
         ("tcp.equivalence", settings.repetitions, TCP_SCATTER, None, (1.0, 2.0, 3.0)),
         ("tcp.limit.equivalence", 6, TCP_LIMIT_SCATTER, 200, (1.0,)),
@@ -138,52 +159,77 @@ def tcp(rng: Generator, effects: Effects) -> Results:
         for duration in durations:
             values = 600 * shared * own if rate is None else 140 * shared * own
             values[:, 1] *= effects.get(key, 1.0)
-            tables.append(
-                two_arms(repetitions, f"tcp-{rate}-{duration:g}").assign(
-                    duration_s=duration,
-                    link_rate_mbps=rate,
-                    goodput_mbps=in_order(values),
-                    retransmits=0,
-                )
-            )
-    table = pd.concat(tables, ignore_index=True)
-    table["sha256"] = [f"{number:064x}" for number in range(len(table))]
-    table["link_rate_mbps"] = table["link_rate_mbps"].astype("Int64")
-    return tcp_analysis.analyse(table, 1000.0)
+            named = two_arms(repetitions, f"tcp-{rate}-{duration:g}")
+            tables.setdefault(key, []).append(named.assign(goodput_mbps=in_order(values)))
+    whole = {key: pd.concat(own, ignore_index=True) for key, own in tables.items()}
+    results = Results("tcp", pd.concat(whole.values()))
+    for key, table in whole.items():
+        of = {c: table[table["configuration"] == c] for c in CONFIGURATIONS}
+        name = key.removesuffix(".equivalence")
+        tcp_analysis.add_comparison(results, name, of, table)
+    return results
 
 
 def loss(rng: Generator, effects: Effects) -> Results:
     """Return the results of a loss campaign: a sweep, two questions, and the intervention."""
-    effect = effects.get("loss.threshold", 1.0)
-    how = {"middle": 450.0, "shift": SHIFT, "effect": effect}
-    tables = [_swept(rng, "sweep", loads_of("quick"), 3, **how)]
-    for objective, middle in (("limit", 480.0), ("bottleneck", 192.05)):
-        part = narrow_part(objective)
-        rates, runs = np.array(part.rates_mbps, float), part.max_repetitions or 6
-        scope = {"limit": "end_to_end", "bottleneck": "network"}[objective]
-        effect = effects.get(f"loss.{objective}.{scope}", 1.0)
-        how = {"middle": middle, "shift": NARROW_SHIFT, "effect": effect}
-        swept = _swept(rng, objective, rates, runs, **how)
-        tables.append(swept.assign(receive_buffer_bytes=8_000_000))
-    tables.append(_intervention(rng, effects.get("loss.intervention.buffer", 1.0)))
+    # Where there are effects, no other comparison changes what these find.
+    simulated = LOSS_COMPARED.keys() & effects.keys() or LOSS_COMPARED.keys()
+    tables = []
+    for key in sorted(simulated):
+        question = LOSS_COMPARED[key]
+        if question == "intervention":
+            tables.append(_intervention(rng, effects.get(key, 0.0)))
+        else:
+            tables.append(_of_question(rng, question, effects.get(key, 1.0)))
     table = pd.concat(tables, ignore_index=True)
     table["sha256"] = [f"{number:064x}" for number in range(len(table))]
-    table["receive_buffer_bytes"] = table["receive_buffer_bytes"].astype("Int64")
-    table["realtime_listener"] = table["realtime_listener"].astype("boolean")
-    return loss_analysis.analyse(table, 1000.0)
+    types = {"receive_buffer_bytes": "Int64", "realtime_listener": "boolean"}
+    results = Results("loss", table)
+    for question, trials in table.astype(types).groupby("question"):
+        if question == "intervention":
+            intervention.add_verdicts(results, trials)
+        else:
+            loss_analysis.add_thresholds(results, str(question), trials, 1000.0)
+    return results
+
+
+@cache
+def repetitions_by_load() -> dict[float, int]:
+    """Return the loads of a default campaign's main sweep, and how often each is measured."""
+    section = default_campaign().loss
+    assert section is not None
+    repetitions = {
+        rate: part.repetitions or section.repetitions
+        for part in section.parts
+        if part.objective == "sweep" and part.payload_bytes == 1472 and not part.phase
+        for rate in part.rates_mbps
+    }
+    return {rate: repetitions[rate] for rate in loads_of("quick").tolist()}
+
+
+def _of_question(rng: Generator, question: str, effect: float) -> pd.DataFrame:
+    """Return the trials of the sweep, or of what the path carries to a program that can wait."""
+    if question == "sweep":
+        by_load = repetitions_by_load()
+        return _swept(rng, question, by_load, middle=450.0, shift=SHIFT, effect=effect)
+    part = part_of(question)
+    by_load = dict.fromkeys(part.rates_mbps, part.max_repetitions or 6)
+    middle = {"limit": 480.0, "bottleneck": 192.05}[question]
+    found = _swept(rng, question, by_load, middle=middle, shift=NARROW_SHIFT, effect=effect)
+    return found.assign(receive_buffer_bytes=8_000_000)
 
 
 def _swept(
     rng: Generator,
     question: str,
-    rates: np.ndarray,
-    repetitions: int,
+    by_load: dict[float, int],
     *,
     middle: float,
     shift: float,
     effect: float,
 ) -> pd.DataFrame:
     """Return a sweep of both configurations, whose thresholds shift alike and apart."""
+    repetitions, rates = max(by_load.values()), np.array(sorted(by_load), float)
     shared = np.exp(rng.normal(0, shift, repetitions))
     # A third of the sweep's drift is all that a line's limit has.
     drifting = drift(rng, repetitions, 1)[:, 0] / (1 + DRIFT / 2) if question == "sweep" else 1.0
@@ -195,7 +241,8 @@ def _swept(
             lossy = rng.random(rates.size) < chance
             rows += [
                 (configuration, number, rate, int(lost) * 100)
-                for rate, lost in zip(rates, lossy, strict=True)
+                for rate, lost in zip(rates.tolist(), lossy, strict=True)
+                if number <= by_load[rate]
             ]
     return _trials(question, rows)
 
@@ -229,14 +276,16 @@ def _trials(question: str, rows: list[tuple[str, int, float, int]]) -> pd.DataFr
     )
 
 
-def _intervention(rng: Generator, effect: float) -> pd.DataFrame:
-    """Return trials that lose by stalls of their hour, with larger buffers times an effect."""
+def _intervention(rng: Generator, rise: float) -> pd.DataFrame:
+    """Return trials that lose by stalls of their hour, with larger buffers more by a rise."""
     rows, sizes, priorities = [], [], []
+    part = part_of("intervention")
+    cells = (part.receive_buffers_bytes, (False, True), CONFIGURATIONS, part.rates_mbps)
     for number in (1, 2, 3):
         # Shared by a repetition: a bad hour loses more.
-        share = LOSSY_SHARE * rng.gamma(4) / 4
-        for size, realtime, c, rate in product(BUFFERS, (False, True), CONFIGURATIONS, TRIED):
-            lost = rng.random() < share * (effect if size else 1.0)
+        chance = LOSSY_SHARE * rng.gamma(4) / 4
+        for size, realtime, c, rate in product(*cells):
+            lost = rng.random() < chance + (rise if size else 0.0)
             rows.append((c, number, rate, 100 * int(lost)))
             sizes.append(size)
             priorities.append(realtime)
@@ -247,7 +296,7 @@ def _intervention(rng: Generator, effect: float) -> pd.DataFrame:
 def shaping_run() -> shaping_analysis.Run:
     """Return a run of modes with the repetitions of a default campaign, and no numbers yet."""
     documents, logs = {}, {}
-    section = campaign("quick").shaping
+    section = default_campaign().shaping
     assert section is not None
     for part in (p.on("emulated") for p in section.parts if p.name in REPETITIONS_OF_PART):
         # Under one load each, as the keys of a default campaign have it.
@@ -297,26 +346,27 @@ def shaping(rng: Generator, effects: Effects, run: shaping_analysis.Run) -> Resu
     return results
 
 
-def values_of(results: Results) -> dict[str, Result]:
-    return {key: results.of(key) for key in results.keys}
+def values_of(results: Results) -> Values:
+    """Return the verdicts, and what stands beside them."""
+    ends = (".verdict", ".p", ".detectable.percent")
+    return {key: results.of(key) for key in results.keys if key.endswith(ends)}
 
 
-def differs(values: dict[str, Result], keys: list[str]) -> bool:
+def differs(values: Values, keys: list[str]) -> bool:
     """Tell whether a verdict says that equal configurations differ."""
     verdicts = (values[f"{key}.verdict"].value for key in keys if f"{key}.verdict" in values)
     return any(verdict in FALSE for verdict in verdicts)
 
 
-def effects_of(values: dict[str, Result]) -> Effects:
+def effects_of(values: Values) -> Effects:
     """Return the smallest effects that a campaign says it finds, as factors."""
     found = {}
     end = ".power.detectable.percent"
     for key, item in values.items():
         if key.endswith(end) and item.value is not None:
-            points = item.unit == "percentage points"
-            found[key.removesuffix(end)] = (
-                max(0.0, 1 - item.value / (100 * LOSSY_SHARE)) if points else 1 + item.value / 100
-            )
+            # Of a share a rise in points, of all others a factor.
+            rise = item.unit == "percentage points"
+            found[key.removesuffix(end)] = item.value / 100 + (0 if rise else 1)
     return found
 
 
@@ -327,93 +377,110 @@ def acceptable(count: int, of: int, bound: float, *, at_most: bool) -> bool:
     return chance >= CHANCE
 
 
+PAPERS = {
+    "tas-evaluation": ("shaping",),
+    "frer-udp": EXPERIMENTS_OF_FRER,
+    "frer-fail-operational": ("loss", "tcp", "latency"),
+    "rfc2544-methodology": ("loss",),
+}
+"""Papers, and the experiments of their primary comparisons that are simulated."""
+
+
+@dataclass
+class Tally:
+    """Of how many papers, or effects, how many were false, or found."""
+
+    of: Counter = field(default_factory=Counter)
+    primary: Counter = field(default_factory=Counter)
+    anything: Counter = field(default_factory=Counter)
+    tried: Counter = field(default_factory=Counter)
+    found: Counter = field(default_factory=Counter)
+
+    def count_papers(self, values: dict[str, Values]) -> None:
+        """Count what each paper on one campaign says of equal arms."""
+        for paper, parts in PAPERS.items():
+            if not all(part in values for part in parts):
+                continue
+            together = {key: item for part in parts for key, item in values[part].items()}
+            primary = sources_of(paper).primary
+            stems = [k.removesuffix(".verdict") for k in together if k.endswith(".verdict")]
+            self.of[paper] += 1
+            self.primary[paper] += differs(judged_together(together, [primary]), primary)
+            alone = [key for key in stems if not key.endswith(".unadjusted")]
+            self.anything[paper] += differs(together, alone)
+
+    def count_found(self, effects: Effects, after: Values) -> None:
+        """Count which effects a further campaign finds."""
+        for key in effects.keys() - UNTRIED:
+            self.tried[key] += 1
+            self.found[key] += after[f"{key}.verdict"].value in FALSE
+
+
 def simulate(
-    simulated: Callable[[Generator, Effects], Results],
-    campaigns: int,
-    seed: list[int],
-    minutes: float,
-) -> tuple[list[dict[str, Result]], Counter, Counter]:
-    """Return the values of campaigns with equal arms, and how often effects were tried, found."""
-    rng, end = np.random.default_rng(seed), time.perf_counter() + 60 * minutes
-    equal, tried, found = [], Counter(), Counter()
-    for _ in range(campaigns):
+    experiments: dict[str, Simulated], campaigns: int, seed: int, minutes: float = np.inf
+) -> Tally:
+    """Return what campaigns with equal arms say, and what those with the smallest effects find."""
+    end, tally = time.perf_counter() + 60 * minutes, Tally()
+    rngs = {name: np.random.default_rng([seed, *name.encode()]) for name in experiments}
+    for number in range(campaigns):
         if time.perf_counter() > end:
             break
-        equal.append(values_of(simulated(rng, {})))
-        effects = effects_of(equal[-1])
-        after = values_of(simulated(rng, effects))
-        for key in effects.keys() - UNTRIED:
-            tried[key] += 1
-            found[key] += after[f"{key}.verdict"].value in FALSE
-    return equal, tried, found
+        equal = {name: values_of(one(rngs[name], {})) for name, one in experiments.items()}
+        tally.count_papers(equal)
+        for name, one in experiments.items():
+            if effects := effects_of(equal[name]):
+                tally.count_found(effects, values_of(one(rngs[name], effects)))
+        if sys.stderr.isatty():
+            print(f"\r{number + 1} of {campaigns}", end="", file=sys.stderr)
+    return tally
 
 
-def print_papers(equal: dict[str, list[dict[str, Result]]]) -> bool:
-    """Print in which share of papers equal arms come out as different."""
+def limits(count: int, of: int) -> str:
+    """Return a share in percent with its exact limits."""
+    found = share(count, of).scaled(100, "%")
+    return f"{found.value:5.1f} ({found.low:.1f} to {found.high:.1f}) %"
+
+
+def print_tally(tally: Tally) -> bool:
+    """Print false verdicts of papers and found effects; return whether both keep their bounds."""
     sound = True
-    papers = {
-        "tas-evaluation": ("shaping",),
-        "frer-udp": EXPERIMENTS_OF_FRER,
-        "frer-fail-operational": ("loss", "tcp"),
-        "rfc2544-methodology": ("loss",),
-    }
-    print(f"{'paper with equal arms':32} {'papers':>7} {'false, primary':>15} {'any verdict':>12}")
-    for paper, parts in papers.items():
-        if not all(part in equal for part in parts):
-            continue
-        primary, wrong, anything = sources_of(paper).primary, 0, 0
-        together = list(zip(*(equal[part] for part in parts), strict=False))
-        for campaigns in together:
-            values = {key: item for one in campaigns for key, item in one.items()}
-            wrong += differs(judged_together(values, [primary]), primary)
-            stems = [k.removesuffix(".verdict") for k in values if k.endswith(".verdict")]
-            anything += differs(values, [k for k in stems if not k.endswith(".unadjusted")])
-        fits = acceptable(wrong, len(together), MOST_FALSE, at_most=True)
+    if tally.of:
+        print(f"{'paper with equal arms':40} {'papers':>6}  {'false, primary':24} any verdict")
+    for paper, of in tally.of.items():
+        fits = acceptable(tally.primary[paper], of, MOST_FALSE, at_most=True)
         sound &= fits
-        share, whole = 100 * wrong / len(together), 100 * anything / len(together)
-        mark = "" if fits else "  TOO OFTEN"
-        print(f"{paper:32} {len(together):7} {share:13.1f} % {whole:10.1f} %{mark}")
+        both = [limits(each[paper], of) for each in (tally.primary, tally.anything)]
+        print(f"{paper:40} {of:6}  {both[0]:24} {both[1]}{'' if fits else '  TOO OFTEN'}")
+    print(f"\n{'smallest effect':64} {'of':>6}  found")
+    for key, of in sorted(tally.tried.items()):
+        fits = acceptable(tally.found[key], of, LEAST_FOUND, at_most=False)
+        sound &= fits
+        print(f"{key:64} {of:6}  {limits(tally.found[key], of)}{'' if fits else '  TOO RARELY'}")
     return sound
 
 
-def print_power(tried: Counter, found: Counter) -> bool:
-    """Print how often the smallest effect was found, by comparison."""
-    sound = True
-    print(f"\n{'smallest effect':62} {'campaigns':>9} {'found':>8}")
-    for key, of in sorted(tried.items()):
-        fits = acceptable(found[key], of, LEAST_FOUND, at_most=False)
-        sound &= fits
-        mark = "" if fits else "  TOO RARELY"
-        print(f"{key:62} {of:9} {100 * found[key] / of:6.1f} %{mark}")
-    return sound
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def simulations() -> dict[str, Simulated]:
+    """Return the campaign of each experiment."""
     run = shaping_run()
-    simulated: dict[str, Callable[[Generator, Effects], Results]] = {
+    return {
         "latency": latency,
         "tcp": tcp,
         "shaping": lambda rng, effects: shaping(rng, effects, run),
         "loss": loss,
     }
-    parser.add_argument("experiments", nargs="*", choices=[*simulated, []], help="default: all")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    every = simulations()
+    parser.add_argument("experiments", nargs="*", choices=[*every, []], help="default: all")
     parser.add_argument("--campaigns", type=int, default=1000, help="of each experiment")
-    parser.add_argument("--minutes", type=float, default=np.inf, help="of each, at most")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="at most")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    equal, tried, found = {}, Counter(), Counter()
-    for number, (name, one) in enumerate(simulated.items()):
-        if options.experiments and name not in options.experiments:
-            continue
-        start = time.perf_counter()
-        seed = [options.seed, number]
-        equal[name], of, hits = simulate(one, options.campaigns, seed, options.minutes)
-        tried += of
-        found += hits
-        print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
-    sound = print_papers(equal)
-    return 0 if print_power(tried, found) & sound else 1
+    chosen = {name: every[name] for name in options.experiments or every}
+    tally = simulate(chosen, options.campaigns, options.seed, options.minutes)
+    return 0 if print_tally(tally) else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Shaping's analysis against records made by hand: phases, counts, intervals, published columns."""
 
 import datetime
+from dataclasses import replace
 from math import nan
 
 import matplotlib.pyplot as plt
@@ -317,13 +318,13 @@ def spread_modes(rng, ratio, modes=("tas", "prio"), kind="end-station", repetiti
 def test_power_allows_for_stalls_that_ranks_leave_out():
     rng = np.random.default_rng(2)
     run = spread_modes(rng, 1.0, repetitions=12)
-    before = shaping_modes.mode_against_mode(run, "tas", "prio").set_index(["load", "statistic"])
-    rows = run.trials
+    before = shaping_modes.mode_against_mode(run, "tas", "prio")
+    rows = run.trials.copy()
     stalled = rows.index[(rows["mode"] == "tas") & (rows["repetition"] == 3)]
-    run.trials.loc[stalled, "p50_us"] *= 40
-    after = shaping_modes.mode_against_mode(run, "tas", "prio").set_index(["load", "statistic"])
+    rows.loc[stalled, "p50_us"] *= 40
+    after = shaping_modes.mode_against_mode(replace(run, trials=rows), "tas", "prio")
     grown = after["detectable_percent"] / before["detectable_percent"]
-    assert (grown.xs("p50", level="statistic") > 5).all()
+    assert (grown[after["statistic"] == "p50"] > 5).all()
 
 
 def test_tas_against_prio_is_one_family_over_quantiles_and_loads():

@@ -12,6 +12,9 @@ KEY = "tcp.equivalence"
 NONE = pd.DataFrame({"trial": [], "sha256": []})
 
 
+PAIRS = Scatter(0.02, 6, 5, distances=(0.001, 0.002, 0.005, 0.012, 0.02, 0.03), promises=True)
+
+
 def results(verdict=CANNOT_TELL, scatter=None, **options):
     found = Results("tcp", NONE)
     found.value(f"{KEY}.verdict", verdict, [])
@@ -20,13 +23,21 @@ def results(verdict=CANNOT_TELL, scatter=None, **options):
 
 
 def test_cannot_tell_is_printed_with_what_would_have_been_found():
-    values = results(scatter=Scatter(0.02, 6, 5))
+    values = results(scatter=PAIRS)
     needed = values[f"{KEY}.power.repetitions.count"].value
     text = with_power(values[f"{KEY}.verdict"], values)
     found = values[f"{KEY}.power.detectable.percent"].value
     assert text.startswith(f"cannot tell (80 % of such campaigns find {found:.1f} %; {needed} rep")
     assert "to find a change of 2 % in 80 % of campaigns" in text
     assert values[f"{KEY}.power.observed.count"].value == 6
+
+
+def test_pairs_too_few_to_show_a_tail_promise_no_change():
+    values = results(scatter=Scatter(0.02, 3, 2))
+    text = with_power(values[f"{KEY}.verdict"], values)
+    assert values[f"{KEY}.power.detectable.percent"].value is None
+    assert text.startswith("cannot tell (80 % of such campaigns find more than ")
+    assert " %, or not with 3 repetitions; " in text
 
 
 def test_equivalence_counts_the_repetitions_that_show_it():

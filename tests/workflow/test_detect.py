@@ -14,11 +14,11 @@ from tsnrepro.workflow.detect import expected, parse_percent
 KEY = "latency.p50"
 
 
-def record(results, testbed, deviation, age=0, campaign="quick"):
+def record(results, testbed, deviation, age=0, campaign="quick", observed=6):
     folder = results / testbed / campaign / "latency"
     items = [
         entry(f"{KEY}.power.scatter.percent", deviation, unit="%", digits=2),
-        entry(f"{KEY}.power.observed.count", 6 if deviation else None),
+        entry(f"{KEY}.power.observed.count", observed if deviation else None),
         entry("latency.p50.control.us", 12.0, unit="us"),
     ]
     write_run(folder, items, experiment="latency", testbed=testbed)
@@ -71,3 +71,16 @@ def test_the_command_prints_what_is_needed_and_whose_record_it_is(tmp_path, monk
     assert "latency, by the scatter on testbed model, quick" in printed
     (line,) = (line.split() for line in printed.splitlines() if line.startswith(f"  {KEY}"))
     assert line == [KEY, "2.00", "%", "6", str(repetitions_to_find(Scatter(0.02, 6, 5), 5.0, 0.05))]
+    assert "+" not in printed
+
+
+def test_few_repetitions_on_record_give_a_number_at_least(tmp_path, monkeypatch, capsys):
+    record(tmp_path / "results", "model", 2.0, observed=3)
+    monkeypatch.setattr(detect, "root", lambda: tmp_path)
+    monkeypatch.setattr("sys.argv", ["tsnrepro", "plan", "--detect", "5%"])
+    main()
+    printed = capsys.readouterr().out
+    needed = repetitions_to_find(Scatter(0.02, 3, 2), 5.0, 0.05)
+    (line,) = (line.split() for line in printed.splitlines() if line.startswith(f"  {KEY}"))
+    assert line[-1] == f"{needed}+"
+    assert "+ at least: fewer than 6 repetitions on record show no tail" in printed

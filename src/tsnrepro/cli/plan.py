@@ -39,6 +39,7 @@ def _plan(arguments: argparse.Namespace) -> None:
 
 
 def _detect(arguments: argparse.Namespace) -> None:
+    from tsnrepro.stats.power import MIN_PAIRS  # noqa: PLC0415
     from tsnrepro.workflow.detect import expected, parse_percent  # noqa: PLC0415
 
     percent = parse_percent(arguments.detect)
@@ -48,6 +49,8 @@ def _detect(arguments: argparse.Namespace) -> None:
         print(f"\n{each.experiment}, by the scatter on testbed {each.testbed}, {each.campaign}")
         print(f"  {'comparison':58} {'scatter':>9} {'on record':>9} {'needed':>8}")
         for one in each.needed:
-            needed = "100,000+" if one.repetitions is None else f"{one.repetitions}"
+            needed = f"{one.repetitions or '100,000'}{'+' if one.at_least else ''}"
             scatter = f"{one.scatter_percent:.2f} %"
             print(f"  {one.comparison:58} {scatter:>9} {one.observed:9} {needed:>8}")
+    if any(one.at_least for each in found for one in each.needed):
+        print(f"\n+ at least: fewer than {MIN_PAIRS} repetitions on record show no tail")

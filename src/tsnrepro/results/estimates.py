@@ -22,6 +22,7 @@ from tsnrepro.stats.estimate import (
     without_interval,
 )
 from tsnrepro.stats.losses import difference_of_shares, loss_over_runs
+from tsnrepro.stats.power import Scatter, scatter_of_pairs
 from tsnrepro.stats.replication import median_over_runs, range_over_runs
 
 _NO_TRIAL = "no trial gives it"
@@ -148,10 +149,14 @@ def in_pairs(a: pd.DataFrame, b: pd.DataFrame, column: str) -> tuple[pd.Series, 
     return first, second, len(first) > 0 and first.index.equals(second.index)
 
 
-def compared(a: pd.DataFrame, b: pd.DataFrame, column: str) -> int:
-    """Return how many repetitions of each group :func:`relative` compares, of the smaller one."""
-    first, second, _ = in_pairs(a, b, column)
-    return min(len(first), len(second))
+def scatter_of_groups(
+    change: Estimate, a: pd.DataFrame, b: pd.DataFrame, column: str
+) -> Scatter | None:
+    """Return the scatter of a change by :func:`relative`, None where there is no change."""
+    first, second, paired = in_pairs(a, b, column)
+    if not change.decides:
+        return None
+    return scatter_of_pairs(change, first, second, paired=paired)
 
 
 def total(trials: pd.DataFrame, column: str) -> int | None:

@@ -17,6 +17,7 @@ from tsnrepro.stats.estimate import SIGNIFICANCE
 from tsnrepro.stats.power import (
     POWER,
     Scatter,
+    as_student,
     repetitions_for_equivalence,
     repetitions_to_find,
     smallest_change_found,
@@ -24,6 +25,10 @@ from tsnrepro.stats.power import (
 
 CANNOT_TELL = str(Verdict.CANNOT_TELL)
 _SHARE = f"{100 * POWER:g} %"
+_DEVIATION = {
+    "%": "standard deviation between repetitions of which Student's test finds as much",
+    "percentage points": "standard deviation between repetitions, as if trials were independent",
+}
 _UNKNOWN = "unknown: neither limits nor loads tried show it"
 
 
@@ -66,23 +71,23 @@ def add_power(
     equivalence
         Whether the verdict is of equivalence within the margin, or of a difference beyond it.
     """
-    alpha = SIGNIFICANCE / tests
     if scatter is None:
         write_power(results, key, trials, (None, None), seen=(None, None), what=_UNKNOWN)
-    elif equivalence:
-        found = smallest_change_found(scatter, alpha, beyond_percent=percent)
-        needed = repetitions_for_equivalence(scatter, percent, alpha)
+        return
+    alpha = SIGNIFICANCE / tests
+    known = as_student(scatter, alpha)
+    if equivalence:
+        found = smallest_change_found(known, alpha, beyond_percent=percent)
+        needed = repetitions_for_equivalence(known, percent, alpha)
         what = f"to show equal ones equivalent within {percent:g} %"
-        write_power(results, key, trials, (found, needed), seen=_seen(scatter), what=what)
     else:
-        found = smallest_change_found(scatter, alpha)
-        needed = repetitions_to_find(scatter, percent, alpha)
+        found = smallest_change_found(known, alpha)
+        needed = repetitions_to_find(known, percent, alpha)
         what = f"to find a change of {percent:g} %"
-        write_power(results, key, trials, (found, needed), seen=_seen(scatter), what=what)
-
-
-def _seen(scatter: Scatter) -> tuple[float, int]:
-    return 100 * scatter.deviation, scatter.repetitions
+    seen = 100 * known.deviation, known.repetitions
+    # Too few pairs show no tail: one stall more, and a change is not found however large.
+    none = "" if scatter.promises else f"or not with {scatter.repetitions} repetitions"
+    write_power(results, key, trials, (found, needed), seen=seen, what=what, none=none)
 
 
 def write_power(
@@ -94,6 +99,8 @@ def write_power(
     seen: tuple[float | None, int | None],
     what: str,
     unit: str = "%",
+    none: str = "",
+    beside: str = "",
 ) -> None:
     """Add the values of :func:`add_power`.
 
@@ -109,15 +116,23 @@ def write_power(
         What is asked for, or why nothing is known.
     unit
         Of the changes.
+    none
+        Why the smallest change is not promised, if it is not.
+    beside
+        What else such campaigns find.
     """
-    names, how = list(trials), what
-    if power[0] is not None:
+    names, how, found = list(trials), what, power[0]
+    if found is not None:
         how = f"smallest change found in {_SHARE} of campaigns, from the scatter of this one"
         what += f" in {_SHARE} of campaigns"
         what += "" if power[1] else "; more than any campaign has"
+    if none:
+        how = none if found is None else f"more than {found:.1f} {unit}, {none}"
+        found = None
+    what += beside and f"; {beside}"
     for name, value, of, digits, method in (
-        ("detectable.percent", power[0], unit, 1, how),
-        ("scatter.percent", seen[0], unit, 2, "standard deviation between repetitions"),
+        ("detectable.percent", found, unit, 1 if found is None or found < 100 else 0, how),
+        ("scatter.percent", seen[0], unit, 2, _DEVIATION[unit]),
         ("observed.count", seen[1], "", 0, "repetitions that show the scatter"),
         ("repetitions.count", power[1], "", 0, what),
     ):
@@ -138,7 +153,8 @@ def power_beside(item: Result, values: Mapping[str, Result]) -> str:
     needed = values.get(f"{stem}.power.repetitions.count")
     if item.value != CANNOT_TELL or last != "verdict" or not found or not needed:
         return ""
-    if found.value is None:
+    if found.value is None and found.method == needed.method:
         return f"power {found.method}"
+    change = found.method if found.value is None else shown(found)
     count = "" if needed.value is None else f"{shown(needed)} repetitions "
-    return f"{_SHARE} of such campaigns find {shown(found)}; {count}{needed.method}"
+    return f"{_SHARE} of such campaigns find {change}; {count}{needed.method}"

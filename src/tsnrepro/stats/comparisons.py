@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -257,13 +258,9 @@ def signed_rank(
     differences, n = first - second, first.size
     means = np.sort(((differences[:, None] + differences) / 2)[np.triu_indices(n)])
     middle = float(np.median(means))
-    # Without a shift all 2^n choices of signs are alike: in how many ways do ranks make each sum?
-    ways = np.ones(1)
-    for rank in range(1, n + 1):
-        ways = np.convolve(ways, np.bincount([0, rank]))
-    at_most = np.cumsum(ways) / 2**n
+    at_most = _rank_sums(n)
     # The k-th smallest mean is a limit if a sum of ranks below k is rare enough.
-    rejected = int(np.searchsorted(at_most, (1 - level) / 2, side="right"))
+    rejected = rejected_ranks(n, 1 - level)
     # The sum of the ranks of one sign is the number of means of that sign (Tukey).
     more = max(np.count_nonzero(means < 0), np.count_nonzero(means > 0))
     p_value = min(1.0, 2 * float(at_most[means.size - more]))
@@ -273,6 +270,21 @@ def signed_rank(
     low, high = float(means[rejected - 1]), float(means[-rejected])
     method = "Hodges-Lehmann, exact signed ranks of differences by repetition"
     return Comparison(Estimate(middle, low, high, level, method, n, unit), p_value)
+
+
+def rejected_ranks(n: int, significance: float) -> int:
+    """Return how many sums of signed ranks, from 0 on, the two-sided test of n pairs rejects."""
+    return int(np.searchsorted(_rank_sums(n), significance / 2, side="right"))
+
+
+@lru_cache(maxsize=64)
+def _rank_sums(n: int) -> NDArray[np.float64]:
+    """Return how likely each sum of n signed ranks is not exceeded without a shift, from 0 on."""
+    # All 2^n choices of signs are alike: in how many ways do ranks make each sum?
+    ways = np.ones(1)
+    for rank in range(1, n + 1):
+        ways = np.convolve(ways, np.bincount([0, rank]))
+    return np.cumsum(ways) / 2**n
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:

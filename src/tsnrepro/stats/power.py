@@ -3,6 +3,11 @@
 The scatter is a campaign's own, and known from its few repetitions only: power is averaged over
 what it may be, so that the effect named is found in 80 % of further campaigns, not of those whose
 scatter came out as large as it is.
+
+From six pairs on nothing is assumed of the scatter but that it is alike to both sides: a further
+repetition falls between any two of those seen, or beyond the largest, with equal chance (Hill 1968,
+Journal of the American Statistical Association 63(322)). Of fewer pairs, which show no tail, only
+what scatter of a normal distribution would allow is known: no effect is promised.
 """
 
 from __future__ import annotations
@@ -12,17 +17,22 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, special
 
-from tsnrepro.stats.comparisons import WELCH
-from tsnrepro.stats.estimate import MIN_RUNS, Estimate, Limits
+from tsnrepro.stats.checks import is_constant
+from tsnrepro.stats.comparisons import WELCH, rejected_ranks
+from tsnrepro.stats.estimate import MIN_RUNS, MIN_RUNS_TO_STOP, Estimate, Limits
 
 POWER = 0.8
+MIN_PAIRS = MIN_RUNS_TO_STOP
+"""Fewest pairs of runs whose scatter promises an effect; ``benchmarks/papers.py`` shows it."""
 MOST_REPETITIONS = 100_000
 """Above so many, repetitions are no way to decide."""
 # Quantiles of a scatter's distribution over which power is averaged.
-_PARTS = 200
+_PARTS = 50
+# Further campaigns simulated, and how much of the pairs shows the tail.
+_CAMPAIGNS, _TAIL = 500, 0.25
 
 
 @dataclass(frozen=True)
@@ -37,11 +47,21 @@ class Scatter:
         From so many of each configuration.
     freedom
         Degrees of freedom of the deviation.
+    distances
+        Of the pairs' logarithms from their median, ascending; empty where they are fewer than
+        :data:`MIN_PAIRS`, or none.
+    ranked
+        Whether the test is that of signed ranks, not Student's.
+    promises
+        Whether the effect is found in 80 % of campaigns, and not only where scatter is normal.
     """
 
     deviation: float
     repetitions: int
     freedom: int
+    distances: tuple[float, ...] = ()
+    ranked: bool = False
+    promises: bool = False
 
     def error(self, repetitions: int) -> float:
         """Return the standard error of the mean logarithm over so many repetitions."""
@@ -68,14 +88,55 @@ def scatter_of_change(change: Estimate, repetitions: int) -> Scatter | None:
     width = math.log1p(change.high / 100) - math.log1p(change.low / 100)
     if repetitions < MIN_RUNS or width <= 0:
         return None
-    error = width / 2 / float(stats.t.isf((1 - change.level) / 2, freedom))
+    error = width / 2 / _critical(freedom, 1 - change.level)
     return Scatter(error * math.sqrt(repetitions), repetitions, freedom)
 
 
+def scatter_of_pairs(
+    change: Estimate, a: ArrayLike, b: ArrayLike, *, paired: bool, ranked: bool = False
+) -> Scatter | None:
+    """Return the scatter of a change in percent, with the tail that its pairs show.
+
+    Parameters
+    ----------
+    change
+        As for :func:`scatter_of_change`.
+    a, b
+        The values compared, all above 0, shape (n,) each if they are pairs.
+    paired
+        Whether the k-th values of both are of one repetition.
+    ranked
+        Whether the test is that of signed ranks, not Student's.
+    """
+    first, second = np.asarray(a, float), np.asarray(b, float)
+    n = min(first.size, second.size)
+    found = scatter_of_change(change, n)
+    if found is None or not paired or n < MIN_PAIRS:
+        return found
+    logs = np.log(first) - np.log(second)
+    if is_constant(logs):
+        return found
+    distances = np.sort(np.abs(logs - np.median(logs)))
+    if not ranked:
+        # Limits of readings with a step are wider than their pairs.
+        distances *= max(1.0, found.deviation / float(logs.std(ddof=1)))
+    distances *= math.sqrt(n / (n - 1))
+    return replace(found, distances=tuple(distances.tolist()), ranked=ranked, promises=True)
+
+
 def scatter_of_ratio(ratio: Estimate, repetitions: int) -> Scatter | None:
-    """Return the scatter that the limits of a ratio show, as :func:`scatter_of_change`."""
+    """Return the scatter that the limits of a ratio of thresholds show.
+
+    As :func:`scatter_of_change`. Thresholds lie between loads, so that their tails are short.
+    """
+    found = scatter_of_change(in_percent(ratio), repetitions)
+    return found and replace(found, promises=repetitions >= MIN_PAIRS)
+
+
+def in_percent(ratio: Estimate) -> Estimate:
+    """Return a ratio as a change in percent."""
     percent = {name: 100 * (getattr(ratio, name) - 1) for name in ("value", "low", "high")}
-    return scatter_of_change(replace(ratio, **percent, unit="%"), repetitions)
+    return replace(ratio, **percent, unit="%")
 
 
 def smallest_change_found(
@@ -92,26 +153,172 @@ def smallest_change_found(
     beyond_percent
         Margin that the whole interval has to lie beyond.
     """
-    reach = _reach(scatter.freedom, scatter.repetitions, significance)
-    found = reach * scatter.error(scatter.repetitions)
+    known = as_student(scatter, significance)
+    reach = _reach(known.freedom, known.repetitions, significance)
+    found = reach * known.error(known.repetitions)
     return 100 * math.expm1(min(math.log1p(beyond_percent / 100) + found, 700.0))
+
+
+@lru_cache(maxsize=64)
+def as_student(scatter: Scatter, significance: float) -> Scatter:
+    """Return the scatter of which Student's test of as many pairs finds as much.
+
+    Of pairs whose distances are known it is that of simulated campaigns, larger than their
+    deviation where the tail is long or ranks are few; of others it is the scatter itself.
+
+    Parameters
+    ----------
+    scatter, significance
+        As for :func:`smallest_change_found`.
+    """
+    if not scatter.distances:
+        return scatter
+    n = len(scatter.distances)
+    further = _further_pairs(np.array(scatter.distances))
+    if scatter.ranked:
+        rejected = rejected_ranks(n, significance)
+        first, second = np.triu_indices(n)
+        means = (further[:, first] + further[:, second]) / 2
+        # Beyond it the lower limit lies above 0.
+        shifts = -np.partition(means, rejected - 1)[:, rejected - 1] if rejected else math.inf
+    else:
+        error = further.std(axis=1, ddof=1) / math.sqrt(n)
+        shifts = _critical(n - 1, significance) * error - further.mean(axis=1)
+    shift = float(np.quantile(shifts, POWER, method="higher"))
+    deviation = shift * math.sqrt(n) / _reach(n - 1, n, significance)
+    return Scatter(deviation, n, n - 1)
+
+
+def _further_pairs(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return logarithms of further campaigns' pairs without an effect, shape (campaigns, n).
+
+    Beyond the largest distance their excess is exponential, that of a ratio Pareto's, of the scale
+    that the largest ones show.
+    """
+    n = distances.size
+    gap, within, sign, scale = _places(n)
+    largest = _in_tail(n)
+    start = distances[-largest - 1]
+    excess = (distances[-largest:].mean() - start) * scale
+    edges = np.concatenate([[0.0], distances, distances[-1:]])
+    inside = edges[gap] + (edges[gap + 1] - edges[gap]) * within
+    return sign * np.where(gap == n, distances[-1] - excess * np.log(within), inside)
+
+
+def _in_tail(n: int) -> int:
+    return max(2, round(_TAIL * n))
+
+
+@lru_cache(maxsize=64)
+def _places(n: int) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Return where the pairs of further campaigns lie among n distances, the same in each call.
+
+    The gaps between distances, and the one beyond, are equally likely on average.
+    """
+    rng = np.random.default_rng(n)
+    chances = np.cumsum(rng.dirichlet(np.ones(n + 1), _CAMPAIGNS), axis=1)
+    drawn = rng.random((_CAMPAIGNS, n))
+    gap = np.minimum((drawn[:, :, None] >= chances[:, None, :]).sum(axis=2), n)
+    within, sign = rng.random(drawn.shape), rng.choice([-1.0, 1.0], drawn.shape)
+    # The scale of the excess is an estimate from a few distances.
+    scale = 1 / rng.gamma(_in_tail(n), 1 / _in_tail(n), (_CAMPAIGNS, 1))
+    return gap, within, sign, scale
+
+
+@dataclass(frozen=True)
+class RiseOfShare:
+    """What a comparison of shares of trials within blocks finds.
+
+    Attributes
+    ----------
+    smallest
+        The smallest rise that is found in 80 % of campaigns, None where not even the one to all
+        trials is.
+    end_found
+        Share of campaigns that find it if with the change no trial has the outcome.
+    """
+
+    smallest: float | None
+    end_found: float
+
+
+def rise_of_share_found(
+    blocks: ArrayLike, repetitions: ArrayLike, significance: float
+) -> RiseOfShare:
+    """Return what :func:`tsnrepro.stats.proportions.compare_within_strata` finds.
+
+    Each repetition of a further campaign is like one of those seen, whose share is known from its
+    trials only. The test is Mantel and Haenszel's with continuity correction (1959, Journal of the
+    National Cancer Institute 22(4)), which follows the exact one.
+
+    Parameters
+    ----------
+    blocks
+        The repetition of each block, and its trials with and without the change, shape (blocks, 3).
+    repetitions
+        Trials of each repetition with the outcome, and all, shape (repetitions, 2).
+    significance
+        As for :func:`smallest_change_found`.
+    """
+    table = np.asarray(blocks, int)
+    number, with_it, without = table[(table[:, 1:] > 0).all(axis=1)].T
+    having, tried = np.asarray(repetitions, float).T
+    rng, drawn = np.random.default_rng(len(number)), (_CAMPAIGNS, len(having))
+    like = rng.integers(len(having), size=drawn)
+    share = rng.beta(having[like] + 0.5, tried[like] - having[like] + 0.5)[:, number]
+    chances = [rng.random((_CAMPAIGNS, int(count.sum()))) for count in (with_it, without)]
+    total, critical = with_it + without, float(special.ndtri(1 - significance / 2))
+
+    def outcomes(chance: NDArray, count: NDArray, of: NDArray) -> NDArray:
+        there = chance < np.repeat(of, count, axis=1)
+        ends = np.cumsum(count)
+        summed = np.concatenate([np.zeros((_CAMPAIGNS, 1)), there.cumsum(axis=1)], axis=1)
+        return summed[:, ends] - summed[:, ends - count]
+
+    before = outcomes(chances[1], without, share)
+
+    def found(after: NDArray) -> float:
+        ours = outcomes(chances[0], with_it, after)
+        had = ours + before
+        expected = had * with_it / total
+        variance = had * (total - had) * with_it * without / (total**2 * (total - 1.0))
+        off = np.abs((ours - expected).sum(axis=1)) - 0.5
+        return float((off >= critical * np.sqrt(variance.sum(axis=1))).mean())
+
+    end = found(np.zeros_like(share))
+    if found(np.ones_like(share)) < POWER:
+        return RiseOfShare(None, end)
+    low, high = 0.0, 1.0
+    for _ in range(10):
+        middle = (low + high) / 2
+        low, high = (low, middle) if found(share + middle) >= POWER else (middle, high)
+    return RiseOfShare(high, end)
 
 
 def repetitions_to_find(
     scatter: Scatter, change_percent: float, significance: float, power: float = POWER
 ) -> int | None:
-    """Return how many repetitions find a rise in 80 % of campaigns, None above 100,000."""
+    """Return how many repetitions find a rise in 80 % of campaigns, None above 100,000.
+
+    At least :data:`MIN_PAIRS`.
+    """
+    scatter = as_student(scatter, significance)
     effect = math.log1p(change_percent / 100)
 
     def finds(repetitions: int) -> bool:
         reach = effect / scatter.error(repetitions)
         return _share_found(reach, scatter.freedom, repetitions, significance) >= power
 
-    low, high = MIN_RUNS - 1, MIN_RUNS
+    # By the normal distribution: of many repetitions this is nearly it.
+    known = special.ndtri(power) + special.ndtri(1 - significance / 2)
+    about = (known * scatter.deviation / effect) ** 2
+    if about > MOST_REPETITIONS:
+        return None
+    low, high = MIN_PAIRS - 1, max(MIN_PAIRS, math.ceil(1.2 * about))
     while not finds(high):
-        low, high = high, 2 * high
-        if low > MOST_REPETITIONS:
-            return None
+        low, high = high, math.ceil(1.5 * high)
+    if low < about < high and not finds(math.floor(about)):
+        low = math.floor(about)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if finds(middle) else (middle, high)
@@ -148,7 +355,7 @@ def _share_found(reach: float, freedom: int, repetitions: int, significance: flo
     later = repetitions - 1
     # What was estimated, and what the test will estimate, of a deviation of one.
     before, after = _deviations(freedom), _deviations(later)
-    critical = float(stats.t.isf(significance / 2, later)) * after[:, None]
+    critical = _critical(later, significance) * after[:, None]
     return float(special.ndtr(reach * before - critical).mean())
 
 
@@ -156,4 +363,9 @@ def _share_found(reach: float, freedom: int, repetitions: int, significance: flo
 def _deviations(freedom: int) -> NDArray[np.float64]:
     """Return equally likely estimates of a standard deviation of one."""
     shares = (np.arange(_PARTS) + 0.5) / _PARTS
-    return np.sqrt(stats.chi2.ppf(shares, freedom) / freedom)
+    return np.sqrt(special.chdtri(freedom, 1 - shares) / freedom)
+
+
+def _critical(freedom: int, significance: float) -> float:
+    """Return Student's two-sided critical value."""
+    return -float(special.stdtrit(freedom, significance / 2))

@@ -10,7 +10,7 @@ from tsnrepro.config.registry import MODEL, experiments
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.records.values import VALUES_FILE, load_file
 from tsnrepro.results.verdicts import SIGNIFICANCE
-from tsnrepro.stats.power import Scatter, repetitions_to_find
+from tsnrepro.stats.power import MIN_PAIRS, Scatter, repetitions_to_find
 
 _SCATTER = ".power.scatter.percent"
 _OBSERVED = ".power.observed.count"
@@ -24,6 +24,11 @@ class Needed:
     scatter_percent: float
     observed: int
     repetitions: int | None
+
+    @property
+    def at_least(self) -> bool:
+        """Return whether more may be needed: than any campaign has, or for a tail not seen."""
+        return self.repetitions is None or self.observed < MIN_PAIRS
 
 
 @dataclass(frozen=True)

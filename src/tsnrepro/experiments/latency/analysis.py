@@ -15,12 +15,12 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.imports.readers import recorded_observations
 from tsnrepro.records.store import HALF_ROUND_TRIPS, SOCKPERF_LOG, RawStore, open_run
 from tsnrepro.results.estimates import (
-    compared,
     difference,
     in_pairs,
     known,
     mean,
     relative,
+    scatter_of_groups,
     shared,
     total,
 )
@@ -30,7 +30,7 @@ from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.equivalence import Verdict, equivalence
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, LEVEL_OF_EACH_LOOK, Estimate
 from tsnrepro.stats.long_series import LongSeries, Series
-from tsnrepro.stats.power import scatter_of_change
+from tsnrepro.stats.power import scatter_of_pairs
 from tsnrepro.stats.quantiles import replicated_quantile
 from tsnrepro.tools.sockperf import log_pieces
 
@@ -156,7 +156,7 @@ def analyse(trials: pd.DataFrame, half_round_trips: Mapping[str, Series]) -> Res
         observations = total(counted, "observations")
         key = f"latency.observations.{configuration}.count"
         results.value(key, observations, counted["trial"])
-    _compare(results, of["frer"], of["control"], trials)
+    add_comparisons(results, of["frer"], of["control"], trials)
     _add_resolution(results, trials, half_round_trips)
     method = "configuration"
     payload = main_payload(trials)
@@ -211,9 +211,10 @@ def _digits_of(microseconds: float) -> int:
     return len(f"{microseconds:.6f}".rstrip("0").partition(".")[2])
 
 
-def _compare(
+def add_comparisons(
     results: Results, frer: pd.DataFrame, control: pd.DataFrame, trials: pd.DataFrame
 ) -> None:
+    """Add the changes of :data:`COMPARED` as one family, and the equivalence of medians."""
     level = LEVEL_OF_EACH_LOOK
     changes = {name: relative(frer, control, f"{name}_us", level) for name in COMPARED}
     for name, change in changes.items():
@@ -235,7 +236,7 @@ def _compare(
         key = f"latency.{name}.p"
         results.value(key, float(p_value), trials["trial"], digits=3, method=method)
         add_alone(results, f"latency.{name}", float(alone), direction, names)
-        found = scatter_of_change(change.estimate, compared(frer, control, f"{name}_us"))
+        found = scatter_of_groups(change.estimate, frer, control, f"{name}_us")
         tests = len(changes) * _LOOKS
         add_power(results, f"latency.{name}", found, names, percent=MARGIN_PERCENT, tests=tests)
 
@@ -249,7 +250,7 @@ def _equivalent(
     if len(values) and len(against):
         found = equivalence(values, against, MARGIN_PERCENT, LEVEL_OF_EACH_LOOK, paired=paired)
         verdict, p_value = found.verdict, min(1.0, _LOOKS * found.p_verdict)
-        scatter = scatter_of_change(found.difference, min(len(values), len(against)))
+        scatter = scatter_of_pairs(found.difference, values, against, paired=paired)
     method = "two one-sided t tests on logarithms, by repetition"
     key = "latency.p50.equivalence"
     results.value(f"{key}.verdict", str(verdict), trials["trial"], method=method)

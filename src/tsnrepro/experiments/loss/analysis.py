@@ -79,7 +79,7 @@ def places(trials: pd.DataFrame) -> pd.DataFrame:
     ending = [drop_column(part) for part in (REASSEMBLY, STACK)]
     columns = {name: [drop_column(place) for place in kinds] for name, kinds in PLACES.items()}
     needed = [c for those in (*columns.values(), ending) for c in those] + ["lost", "unaccounted"]
-    located = recorded(loss_to_socket(trials), *needed)
+    located = recorded(loss_to_socket(trials).filter(items=needed), *needed)
     counted = pd.DataFrame({name: located[those].sum(axis=1) for name, those in columns.items()})
     counted["other"] = located[ending].sum(axis=1) + located["unaccounted"].clip(lower=0)
     counted["switches"] = (located["lost"] - counted.sum(axis=1)).clip(lower=0)
@@ -192,10 +192,7 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
     """
     results = Results("loss", trials)
     sweep = trials_of_question(trials, SWEEP)
-    main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
-    limits = line_limits(main_payload(main), link_rate_mbps)
-    path = _offered(loss_to_program(main))
-    _thresholds(results, "loss.threshold", path, limits, whole="")
+    path, limits, main = add_thresholds(results, SWEEP, sweep, link_rate_mbps)
     _clean_and_line(results, "loss", path, limits)
     _to_socket(results, _offered(loss_to_socket(main)), limits)
     results.value(
@@ -283,6 +280,45 @@ def _thresholds(
         _compared(results, f"{name}{scope}", path.loc[lossy.index], lossy, highest, digits=digits)
 
 
+def add_thresholds(
+    results: Results, question: str, trials: pd.DataFrame, link_rate_mbps: float | None
+) -> tuple[pd.DataFrame, dict[str, float | None], pd.DataFrame]:
+    """Add the thresholds of the sweep, or of what the path carries to a program that can wait.
+
+    Parameters
+    ----------
+    results
+        Where they are added.
+    question
+        Of :data:`tsnrepro.config.base.Objective`.
+    trials
+        The trials of the question.
+    link_rate_mbps
+        As for :func:`analyse`.
+
+    Returns
+    -------
+    tuple
+        The trials with an offered load and their losses, the line's limits, and the trials of the
+        main payload.
+    """
+    main = trials[trials["payload_bytes"] == main_payload(trials)]
+    if question == SWEEP:
+        limits = line_limits(main_payload(main), link_rate_mbps)
+        path = _offered(loss_to_program(main))
+        _thresholds(results, "loss.threshold", path, limits, whole="")
+        return path, limits, main
+    links = _least(trials, "link_rate_mbps", link_rate_mbps)
+    narrowest = _least(trials, "member_link_rate_mbps", links)
+    limits = line_limits(main_payload(trials), narrowest)
+    # In a trial of a second a queue takes in what a narrow link does not carry: where loss begins
+    # then lies above the line's rate, for both configurations alike.
+    beyond = dict.fromkeys(limits) if question == BOTTLENECK else limits
+    path = _offered(loss_to_socket(trials))
+    _thresholds(results, f"loss.{question}", path, beyond, whole=".end_to_end", digits=1)
+    return path, limits, main
+
+
 def _clean_and_line(
     results: Results, name: str, path: pd.DataFrame, limits: dict[str, float | None]
 ) -> None:
@@ -315,13 +351,7 @@ def _limit(
     """Add what the path carries to a program that can wait, and where the rest was lost."""
     name, names = f"loss.{question}", trials["trial"]
     links = _least(trials, "link_rate_mbps", link_rate_mbps)
-    narrowest = _least(trials, "member_link_rate_mbps", links)
-    limits = line_limits(main_payload(trials), narrowest)
-    # In a trial of a second a queue takes in what a narrow link does not carry: where loss begins
-    # then lies above the line's rate, for both configurations alike.
-    beyond = dict.fromkeys(limits) if question == BOTTLENECK else limits
-    path = _offered(loss_to_socket(trials))
-    _thresholds(results, name, path, beyond, whole=".end_to_end", digits=1)
+    path, limits, _ = add_thresholds(results, question, trials, link_rate_mbps)
     _clean_and_line(results, name, path, limits)
     ratio = limits["frer"] / limits["control"] if limits["frer"] and limits["control"] else None
     results.value(f"{name}.line_limit.ratio", ratio, [], digits=4, method="arithmetic: the R-TAG")

@@ -7,18 +7,17 @@ repetitions, and whether it does at all, within blocks of trials that are alike 
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.results.estimates import difference_of_share, known, loss, shared
 from tsnrepro.results.results import Results
 from tsnrepro.results.verdicts import SIGNIFICANCE, add_alone, write_power
 from tsnrepro.stats.comparisons import holm
-from tsnrepro.stats.power import POWER
+from tsnrepro.stats.power import rise_of_share_found
 from tsnrepro.stats.proportions import StratifiedComparison, compare_within_strata
 
 NAME = "loss.intervention"
@@ -32,7 +31,7 @@ PRIORITIES = {"ordinary": False, "realtime": True}
 _CONDITIONS = ("buffer_bytes", "realtime", "configuration", "target_mbps", "repetition")
 
 
-class _Change(NamedTuple):
+class Change(NamedTuple):
     """One change: the column in which it lies, and the trials with it and without."""
 
     column: str
@@ -47,11 +46,10 @@ def add(results: Results, trials: pd.DataFrame) -> None:
     for number in range(SIZES):
         size = sizes[number] if number < len(sizes) else None
         _size(results, f"{NAME}.size_{number + 1}", cells[cells["buffer_bytes"] == size], size)
-    changes = _changes(cells, sizes)
+    changes = add_verdicts(results, trials)
     for name, change in changes.items():
         effect = difference_of_share(change.after, change.before, "lossy_percent", POINTS)
         results.estimate(f"{NAME}.{name}.difference.percent", effect, 1, trials["trial"])
-    _tests(results, changes, trials["trial"], int(cells["repetition"].nunique()))
     shared(results, f"{NAME}.duration_s", trials, "duration_s", "s")
     highest = float(trials["target_mbps"].max())
     method = "configuration"
@@ -97,7 +95,7 @@ def _size(results: Results, name: str, cells: pd.DataFrame, size: float | None) 
             )
 
 
-def _changes(cells: pd.DataFrame, sizes: list[float]) -> dict[str, _Change]:
+def _changes(cells: pd.DataFrame, sizes: list[float]) -> dict[str, Change]:
     """Return the trials with a larger buffer, priority and FRER, and those without it."""
     ordinary = cells[~cells["realtime"]]
     default = cells[cells["buffer_bytes"] == (sizes[0] if sizes else np.nan)]
@@ -105,21 +103,27 @@ def _changes(cells: pd.DataFrame, sizes: list[float]) -> dict[str, _Change]:
     before = default[~default["realtime"]]
     frer, control = (cells[cells["configuration"] == c] for c in ("frer", "control"))
     return {
-        "buffer": _Change("buffer_bytes", ordinary[larger], before),
-        "realtime": _Change("realtime", default[default["realtime"]], before),
-        "frer": _Change("configuration", frer, control),
+        "buffer": Change("buffer_bytes", ordinary[larger], before),
+        "realtime": Change("realtime", default[default["realtime"]], before),
+        "frer": Change("configuration", frer, control),
     }
 
 
-def _tests(
-    results: Results, changes: dict[str, _Change], trials: pd.Series, repetitions: int
-) -> None:
+def add_verdicts(results: Results, trials_of: pd.DataFrame) -> dict[str, Change]:
     """Add how many trials with and without a change lost, and the exact test within blocks.
+
+    Returns
+    -------
+    dict
+        The changes, by their name.
 
     The order of trials is random within each repetition. If a change does nothing, which trials of
     a block meet a stall is therefore chance, whatever the hour does to all of them.
     """
-    found = {name: _compared(change) for name, change in changes.items()}
+    cells, trials = cells_of(trials_of), trials_of["trial"]
+    changes = _changes(cells, sorted(cells["buffer_bytes"].unique()))
+    both = {name: _in_blocks(change) for name, change in changes.items()}
+    found = {name: _compared(compared) for name, compared in both.items()}
     there = {name: each for name, each in found.items() if each is not None}
     p_values = holm([each.p_value for each in there.values()]) if there else []
     adjusted = dict(zip(there, p_values, strict=True))
@@ -134,18 +138,23 @@ def _tests(
         results.value(f"{NAME}.{name}.verdict", _verdict(each, p_value), trials, method=method)
         alone = None if each is None else each.p_value
         add_alone(results, f"{NAME}.{name}", alone, _direction(each), trials)
-        how = {"tests": len(there), "repetitions": repetitions}
-        _power(results, f"{NAME}.{name}", each, trials, **how)
+        power = _power(each, both[name], len(there))
+        write_power(results, f"{NAME}.{name}", trials, **power)
+    return changes
 
 
-def _compared(change: _Change) -> StratifiedComparison | None:
-    """Compare the trials with and without a change; None where no block has both."""
+def _in_blocks(change: Change) -> pd.DataFrame:
+    """Return the trials with and without a change, and the ``block`` of each."""
     same = [column for column in _CONDITIONS if column != change.column]
     # Trials without a repetition would all be one block.
     after, before = known(change.after, *same), known(change.before, *same)
     both = pd.concat([after.assign(changed=True), before.assign(changed=False)])
-    blocks = both.groupby(same).ngroup()
-    found = compare_within_strata(both["lossy_percent"] > 0, both["changed"], blocks)
+    return both.assign(block=both.groupby(same).ngroup())
+
+
+def _compared(both: pd.DataFrame) -> StratifiedComparison | None:
+    """Compare the trials with and without a change; None where no block has both."""
+    found = compare_within_strata(both["lossy_percent"] > 0, both["changed"], both["block"])
     return found if found.trials[0] else None
 
 
@@ -165,25 +174,26 @@ def _direction(found: StratifiedComparison | None) -> str | None:
     return "lower" if lossy / changed < before / unchanged else "higher"
 
 
-def _power(
-    results: Results,
-    key: str,
-    found: StratifiedComparison | None,
-    trials: pd.Series,
-    *,
-    tests: int,
-    repetitions: int,
-) -> None:
-    """Add which change of the share of lossy trials this many find, as if blocks were alike."""
+def _power(found: StratifiedComparison | None, both: pd.DataFrame, tests: int) -> dict[str, Any]:
+    """Return what is written of which rise of the share of lossy trials this many find."""
     lossy = sum(found.outcomes) / sum(found.trials) if found else 0.0
     if found is None or not 0 < lossy < 1:
         why = "unknown: all trials lost, or none"
-        write_power(results, key, trials, (None, None), seen=(None, None), what=why, unit=POINTS)
-        return
+        return {"power": (None, None), "seen": (None, None), "what": why, "unit": POINTS}
+    both = both.assign(number=pd.factorize(both["repetition"])[0], unchanged=~both["changed"])
+    block = {"number": "first", "changed": "sum", "unchanged": "sum"}
+    blocks = both.groupby("block").agg(block).to_numpy()
+    lost = (both["lossy_percent"] > 0).groupby(both["number"]).agg(["sum", "count"]).to_numpy()
+    rise = rise_of_share_found(blocks, lost, SIGNIFICANCE / tests)
+    repetitions = len(lost)
     error = 100 * math.sqrt(lossy * (1 - lossy) * sum(1 / count for count in found.trials))
-    reach = float(stats.norm.isf(SIGNIFICANCE / tests / 2) + stats.norm.ppf(POWER))
-    change = reach * error
-    needed = math.ceil(repetitions * (change / _CHANGE_POINTS) ** 2)
-    seen = error * math.sqrt(repetitions), repetitions
-    what = f"to find a change of {_CHANGE_POINTS:g} percentage points"
-    write_power(results, key, trials, (change, needed), seen=seen, what=what, unit=POINTS)
+    change = None if rise.smallest is None else 100 * rise.smallest
+    needed = change and math.ceil(repetitions * (change / _CHANGE_POINTS) ** 2)
+    return {
+        "power": (change, needed),
+        "seen": (error * math.sqrt(repetitions), repetitions),
+        "what": f"to find a rise of {_CHANGE_POINTS:g} percentage points",
+        "none": "" if change else f"no rise: not with {repetitions} repetitions",
+        "beside": f"the end of all losses is found in {100 * rise.end_found:.0f} %",
+        "unit": POINTS,
+    }

@@ -10,12 +10,12 @@ import pandas as pd
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.path_thresholds import line_limits
 from tsnrepro.results.estimates import (
-    compared,
     difference,
     loss,
     mean,
     recorded,
     relative,
+    scatter_of_groups,
     shared,
     total,
     unknown,
@@ -23,7 +23,6 @@ from tsnrepro.results.estimates import (
 from tsnrepro.results.results import Results
 from tsnrepro.results.verdicts import add_power
 from tsnrepro.stats.estimate import Estimate
-from tsnrepro.stats.power import scatter_of_change
 
 NAME = "loss.paths"
 # As many loads as a manuscript has columns for.
@@ -143,7 +142,7 @@ def _compared(
     results.estimate(f"{name}.loss.difference.percent", points, 2, names)
     method = f"limits of the delivered rate's change; equivalent within {margin_percent:g} %"
     results.value(f"{name}.verdict", _verdict(change, margin_percent), names, method=method)
-    scatter = scatter_of_change(change, compared(most, fewest, "delivered_mbps"))
+    scatter = scatter_of_groups(change, most, fewest, "delivered_mbps")
     add_power(results, name, scatter, names, percent=margin_percent)
 
 

@@ -81,18 +81,20 @@ def sweeps(trials: pd.DataFrame, lossy: pd.Series) -> dict[str, list[Sweep]]:
     lossy
         Which of them count as lossy.
     """
-    groups = {c: trials[trials["configuration"] == c] for c in CONFIGURATIONS}
+    # Tables of trials are wide, and a sweep needs little of them.
+    needed = trials[["configuration", "repetition", "offered_mbps", "target_mbps"]]
+    groups = {c: needed[needed["configuration"] == c] for c in CONFIGURATIONS}
     both = set(repetitions(groups["control"])) & set(repetitions(groups["frer"]))
     return {c: sweeps_of(group, lossy, both) for c, group in groups.items()}
 
 
 def sweeps_of(group: pd.DataFrame, lossy: pd.Series, first: set[int]) -> list[Sweep]:
     """Return a sweep a repetition, those of some repetitions before others."""
-    numbers = repetitions(group)
-    ordered = sorted(set(numbers), key=lambda number: (number not in first, number))
-    loads = load_mbps(group)
-    own = {number: group.index[numbers == number] for number in ordered}
-    return [Sweep(loads[rows], lossy[rows], int(number)) for number, rows in own.items()]
+    numbers = repetitions(group).to_numpy()
+    ordered = sorted(set(numbers.tolist()), key=lambda number: (number not in first, number))
+    loads, lost = load_mbps(group).to_numpy(), lossy[group.index].to_numpy()
+    own = {number: numbers == number for number in ordered}
+    return [Sweep(loads[rows], lost[rows], number) for number, rows in own.items()]
 
 
 def ceilings(limits: dict[str, float | None]) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -133,12 +134,20 @@ class Run:
 
     def rows(self, part: str, mode: str | None = None, load: str | None = None) -> pd.DataFrame:
         """Return the trials of a part, of one mode and load where given, by repetition."""
-        chosen = self.trials["part"] == part
-        if mode is not None:
-            chosen &= self.trials["mode"] == mode
-        if load is not None:
-            chosen &= self.trials["load"] == load
-        return self.trials[chosen].sort_values("repetition")
+        cell = part, mode, load
+        if cell not in self._cells:
+            chosen = self.trials["part"] == part
+            if mode is not None:
+                chosen &= self.trials["mode"] == mode
+            if load is not None:
+                chosen &= self.trials["load"] == load
+            self._cells[cell] = self.trials[chosen].sort_values("repetition")
+        return self._cells[cell]
+
+    @cached_property
+    def _cells(self) -> dict[tuple[str, str | None, str | None], pd.DataFrame]:
+        """The rows that were chosen before: every result of a cell asks for them."""
+        return {}
 
     def logs_of(self, rows: pd.DataFrame) -> list[Records]:
         """Return the logs of some trials."""
@@ -146,8 +155,10 @@ class Run:
 
     def groups(self, part: ShapingPart) -> list[tuple[str, str]]:
         """Return the (mode, load) of a part that were measured, in the part's order."""
+        rows = self.rows(part.name)
+        measured = set(zip(rows["mode"], rows["load"], strict=True))
         pairs = [(mode, load) for load in loads_of(part) for mode in part.modes]
-        return [(mode, load) for mode, load in pairs if len(self.rows(part.name, mode, load))]
+        return [pair for pair in pairs if pair in measured]
 
 
 def loads_of(part: ShapingPart) -> list[str]:
@@ -317,13 +328,18 @@ def not_located(rows: pd.DataFrame, statistic: str) -> str:
     The tail of few frames is its largest one, see
     :func:`tsnrepro.stats.quantiles.too_few_beyond`.
     """
-    counts, q = _with_latencies(rows)["received"], _QUANTILE_OF.get(statistic)
+    q = _QUANTILE_OF.get(statistic)
+    counts = rows["received"].to_numpy()[_has_latencies(rows)] if q is not None else ()
     return too_few_beyond(counts, q) if q is not None and len(counts) else ""
 
 
 def _with_latencies(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the trials that received and stamped frames enough for a spread."""
-    return rows[(rows["received"] > 1) & rows["mean_us"].notna()]
+    return rows[_has_latencies(rows)]
+
+
+def _has_latencies(rows: pd.DataFrame) -> np.ndarray:
+    return (rows["received"].to_numpy() > 1) & rows["mean_us"].notna().to_numpy()
 
 
 def gate_of(run: Run, trial: str) -> Gate | None:

@@ -25,7 +25,7 @@ from tsnrepro.stats.comparisons import (
 )
 from tsnrepro.stats.equivalence import equivalence
 from tsnrepro.stats.estimate import Estimate, Limits
-from tsnrepro.stats.power import Scatter, scatter_of_change, smallest_change_found
+from tsnrepro.stats.power import Scatter, in_percent, scatter_of_pairs, smallest_change_found
 
 COMPARED = ("mean", "p50", "p99", "p99_9")
 HELD_AGAINST: tuple[tuple[Mode, Mode, Kind, tuple[str, ...]], ...] = (
@@ -56,7 +56,8 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     where they are enough; ``limits`` names their kind. ``p_value`` is of a ratio of one,
     ``p_adjusted`` Holm's over all rows. A quantile with too few frames beyond it has no numbers, as
     ``method`` has it.
-    ``detectable_percent`` is the smallest rise that as many repetitions find in 80 % of campaigns.
+    ``detectable_percent`` is the smallest rise that as many repetitions find in 80 % of campaigns,
+    by the ``scatter`` of their ratios.
 
     Raises
     ------
@@ -75,25 +76,9 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     return found.assign(detectable_percent=[_detectable(row) for row in found.to_dict("records")])
 
 
-def scatter_of(row: dict) -> Scatter | None:
-    """Return the scatter between repetitions that the limits of a row's ratio show."""
-    columns = ("ratio", "ratio_low", "ratio_high")
-    value, low, high = (100 * (row[name] - 1) for name in columns)
-    if not np.isfinite([low, high]).all():
-        return None
-    limits = Limits(row["limits"])
-    found = Estimate(value, low, high, 0.95, row["method"], row["runs"], "%", limits)
-    scatter = scatter_of_change(found, row["runs"])
-    # Ranks leave out single stalls, of which the next campaign may have more.
-    seen = row["deviation"]
-    if scatter is None or not seen > scatter.deviation:
-        return scatter
-    return replace(scatter, deviation=seen)
-
-
 def _detectable(row: dict) -> float:
-    scatter = scatter_of(row)
-    if scatter is None:
+    scatter: Scatter | None = row["scatter"]
+    if scatter is None or not scatter.promises:
         return np.nan
     return smallest_change_found(scatter, SIGNIFICANCE / row["tests"])
 
@@ -112,7 +97,10 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
         first, second, paired = in_pairs(sides[0], sides[1], f"{statistic}_us")
         if not len(first) or not len(second) or min(first.min(), second.min()) <= 0:
             continue
-        difference, ratio, p_value = _difference_and_ratio(first, second, paired=paired)
+        ranked = paired and len(first) >= RANKED_FROM
+        difference, ratio, p_value = _difference_and_ratio(
+            first, second, paired=paired, ranked=ranked
+        )
         yield {
             **_identity(pair, statistic),
             "difference_us": difference.value,
@@ -127,20 +115,22 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
             "method": ratio.method,
             "limits": str(ratio.limits),
             "runs": min(len(first), len(second)),
-            "deviation": float((np.log(first) - np.log(second)).std()) if paired else np.nan,
+            "scatter": scatter_of_pairs(
+                in_percent(ratio), first, second, paired=paired, ranked=ranked
+            ),
             "note": note,
         }
 
 
 def _difference_and_ratio(
-    first: pd.Series, second: pd.Series, *, paired: bool
+    first: pd.Series, second: pd.Series, *, paired: bool, ranked: bool
 ) -> tuple[Estimate, Estimate, float]:
     """Return the difference in microseconds, the ratio, and the p value of no difference.
 
     Of few repetitions ranks decide nothing after Holm's correction: then the test is Student's of
     the logarithms.
     """
-    if paired and len(first) >= RANKED_FROM:
+    if ranked:
         shift = signed_rank(first, second, unit="us")
         logs = signed_rank(np.log(first), np.log(second)).estimate
         times = {name: float(np.exp(getattr(logs, name))) for name in ("value", "low", "high")}
@@ -167,7 +157,7 @@ def _nothing(why: str, runs: int) -> dict:
         **dict.fromkeys(("difference_method", "method"), why),
         **dict.fromkeys(("difference_limits", "limits"), str(Limits.NONE)),
         "runs": runs,
-        "deviation": np.nan,
+        "scatter": None,
     }
 
 
@@ -249,7 +239,7 @@ def idle_alike(run: Run, part: ShapingPart) -> pd.DataFrame:
                 "high_percent": found.difference.high,
                 "p_value": found.p_value,
                 "p_verdict": found.p_verdict,
-                "repetitions": min(len(first), len(second)),
+                "scatter": scatter_of_pairs(found.difference, first, second, paired=paired),
                 "method": found.difference.method,
                 "limits": str(found.difference.limits),
                 "alone": str(found.verdict),

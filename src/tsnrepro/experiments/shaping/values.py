@@ -5,7 +5,6 @@ measured and what was simulated have the same keys.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from math import isfinite
 
 import pandas as pd
@@ -34,7 +33,7 @@ from tsnrepro.results.estimates import decimals_of, unknown
 from tsnrepro.results.results import Results
 from tsnrepro.results.verdicts import CANNOT_TELL, SIGNIFICANCE, add_alone, add_power
 from tsnrepro.stats.estimate import Estimate, Limits
-from tsnrepro.stats.power import scatter_of_change
+from tsnrepro.stats.power import in_percent
 from tsnrepro.stats.replication import median_over_runs
 
 _REQUIREMENTS_MS = (1, 10, 50)
@@ -240,9 +239,7 @@ def _ratio(row: dict) -> Estimate:
 
 
 def _percent(row: dict) -> Estimate:
-    found = _ratio(row)
-    low, value, high = (100 * (number - 1) for number in (found.low, found.value, found.high))
-    return replace(found, value=value, low=low, high=high, unit="%")
+    return in_percent(_ratio(row))
 
 
 def _estimate(row: dict, columns: tuple[str, str, str], other: str, unit: str) -> Estimate:
@@ -284,7 +281,7 @@ def _verdict(results: Results, key: str, row: dict, names: Iterable[str], family
     results.value(f"{key}.p", p_adjusted, names, digits=3, method=method)
     add_alone(results, key, row["p_value"], direction, names)
     how = {"percent": modes.ALIKE_MARGIN_PERCENT, "tests": max(1, row["tests"])}
-    add_power(results, key, modes.scatter_of(row), names, **how)
+    add_power(results, key, row["scatter"], names, **how)
 
 
 def _alike(results: Results, run: Run, row: dict) -> None:
@@ -298,6 +295,6 @@ def _alike(results: Results, run: Run, row: dict) -> None:
     method = f"two one-sided tests, margin {modes.ALIKE_MARGIN_PERCENT:g} %"
     results.value(f"{key}.verdict", row["alone"], names, method=method)
     add_alone(results, key, row["p_verdict"], row["alone"], names)
-    scatter = scatter_of_change(estimate, row["repetitions"])
+    scatter = row["scatter"]
     margin = modes.ALIKE_MARGIN_PERCENT
     add_power(results, key, scatter, names, percent=margin, equivalence=True)

@@ -20,7 +20,7 @@ from tsnrepro.results.estimates import (
 from tsnrepro.results.results import Results
 from tsnrepro.results.verdicts import add_alone, add_power
 from tsnrepro.stats.equivalence import Verdict, equivalence
-from tsnrepro.stats.power import scatter_of_change
+from tsnrepro.stats.power import scatter_of_pairs
 
 DURATIONS = ("short", "middle", "long")
 # Chosen before measuring: the R-TAG alone takes 0.39 % of the line, five times that would matter.
@@ -58,7 +58,7 @@ def _over_links_that_hosts_fill(results: Results, trials: pd.DataFrame) -> None:
         results.value(key, limit, [], unit="Mb/s", digits=2, method=method)
     counted = min(len(group) for group in of.values())
     results.value("tcp.limit.trials.count", counted or None, names)
-    _compare(results, "tcp.limit", of, trials)
+    add_comparison(results, "tcp.limit", of, trials)
 
 
 def _as_configured(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None) -> None:
@@ -87,7 +87,7 @@ def _as_configured(results: Results, trials: pd.DataFrame, link_rate_mbps: float
             _sender(results, f"{configuration}.{name}", group)
             efficiencies = {"line": link_rate_mbps, "limit": limits[configuration]}
             _efficiency(results, f"{configuration}.{name}", group, efficiencies)
-    _compare(results, "tcp", of, trials)
+    add_comparison(results, "tcp", of, trials)
     key, method = "tcp.equivalence.margin.percent", "chosen before measuring"
     results.value(key, MARGIN_PERCENT, [], unit="%", method=method)
 
@@ -133,9 +133,10 @@ def _durations(trials: pd.DataFrame) -> dict[str, float | None]:
     return dict(zip(DURATIONS, (short, middle, long), strict=True))
 
 
-def _compare(
+def add_comparison(
     results: Results, name: str, of: dict[str, pd.DataFrame], trials: pd.DataFrame
 ) -> None:
+    """Add the change of goodput under ``name``, and whether the configurations are equivalent."""
     frer, control = of["frer"], of["control"]
     change = relative(frer, control, "goodput_mbps")
     results.estimate(f"{name}.difference.percent", change.estimate, 2, trials["trial"])
@@ -145,7 +146,7 @@ def _compare(
     if len(values) and len(against):
         tested = equivalence(values, against, MARGIN_PERCENT, paired=paired)
         verdict, p_value, alone = tested.verdict, tested.p_value, tested.p_verdict
-        scatter = scatter_of_change(tested.difference, min(len(values), len(against)))
+        scatter = scatter_of_pairs(tested.difference, values, against, paired=paired)
     results.value(f"{name}.equivalence.verdict", str(verdict), trials["trial"], method=method)
     results.value(f"{name}.equivalence.p", p_value, trials["trial"], digits=4, method=method)
     key, names = f"{name}.equivalence", trials["trial"]
