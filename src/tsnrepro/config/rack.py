@@ -273,7 +273,7 @@ class RackSettings(ReachedHosts):
         return None if self.record_addresses else names
 
     @property
-    def delayed_paths(self) -> dict[int, float]:
+    def delayed_paths(self) -> dict[int, tuple[float, float]]:
         """Member paths with an added delay: none, a rack has its cables."""
         return {}
 
