@@ -12,6 +12,7 @@ from tsnrepro.common.durations import duration
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.common.repository import check_writable
 from tsnrepro.config.campaigns import Selection
+from tsnrepro.config.files import analysed_experiment
 from tsnrepro.config.registry import experiments
 from tsnrepro.records.integrity import check_seals
 from tsnrepro.workflow.campaign_output import EXPECTED, STOPPING

@@ -30,7 +30,7 @@ def measure_short_campaign(folder: Path) -> Path:
     analyses = {
         "loss": lambda output: loss.analyse(output.trials, 1000.0),
         "tcp": lambda output: tcp.analyse(output.trials, 1000.0),
-        "latency": lambda output: latency.analyse(output.trials, latency.samples(output.run)),
+        "latency": lambda output: latency.analyse(output.trials, latency.series(output.run)),
     }
     for part in ("config", "notebooks"):
         shutil.copytree(root() / part, folder / part)

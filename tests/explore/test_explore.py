@@ -94,7 +94,7 @@ def test_a_trial_has_a_record_and_outputs(short):
     ("access", "message"),
     [
         (lambda found: found.trials("ping"), "'ping' was not measured.*latency, loss, tcp"),
-        (lambda found: found.samples("tcp"), "'tcp' has no single latencies"),
+        (lambda found: found.samples("tcp"), "'tcp' declares no single values"),
     ],
 )
 def test_missing_data_are_an_error(short, access, message):

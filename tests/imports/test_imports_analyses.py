@@ -37,7 +37,7 @@ def results(paths, link_rate_mbps=1000.0):
     analyses = {
         "loss": loss.analyse,
         "tcp": lambda trials: tcp.analyse(trials, link_rate_mbps),
-        "latency": lambda trials: latency.analyse(trials, latency.samples(paths["latency"])),
+        "latency": lambda trials: latency.analyse(trials, latency.series(paths["latency"])),
     }
     analysed = [analyses[name](load_trials(path)) for name, path in paths.items()]
     return {key: item.model_dump() for one in analysed for key, item in one._items.items()}
@@ -128,7 +128,7 @@ def test_all_results_are_equal(round_trip):
 
 def test_observations_come_back_in_order(round_trip):
     own, again, _ = round_trip
-    before, after = (list(latency.samples(paths["latency"]).values()) for paths in (own, again))
+    before, after = (list(latency.series(paths["latency"]).values()) for paths in (own, again))
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
     assert len(before[0]) == 600
 
@@ -142,7 +142,7 @@ def test_an_altered_original_is_detected(round_trip, tmp_path):
     try:
         original.write_bytes(kept.replace(b"5", b"6", 1))
         with pytest.raises(Exception, match="altered"):
-            latency.samples(again["latency"])
+            latency.series(again["latency"])
     finally:
         original.write_bytes(kept)
 

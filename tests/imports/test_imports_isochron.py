@@ -10,7 +10,7 @@ from test_imports_importer import manifest_file
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config import parse
-from tsnrepro.experiments.latency.analysis import samples
+from tsnrepro.experiments.latency.analysis import series
 from tsnrepro.imports.importer import import_folder
 from tsnrepro.imports.mapping import Times
 from tsnrepro.imports.readers import packet_times
@@ -164,4 +164,4 @@ def test_an_import_of_a_report(tmp_path):
     manifest = manifest_file(tmp_path, "latency", "lab")
     trial = load_trials(manifest).iloc[0]
     assert (trial["sent"], trial["received"]) == (4, 3)
-    assert samples(manifest)[trial["trial"]].tolist() == [0.7, 1.2, 1.8]
+    assert series(manifest)[trial["trial"]].tolist() == [0.7, 1.2, 1.8]

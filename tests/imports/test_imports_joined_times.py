@@ -10,7 +10,7 @@ from test_imports_importer import manifest_file
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.config import parse
-from tsnrepro.experiments.latency.analysis import samples
+from tsnrepro.experiments.latency.analysis import series
 from tsnrepro.explore.show import RawTrial
 from tsnrepro.imports.importer import import_folder
 from tsnrepro.imports.mapping import Times
@@ -116,7 +116,7 @@ def test_an_import_of_two_files_is_analysed_from_the_originals(tmp_path):
     trials = load_trials(manifest).set_index("configuration")
     assert trials.loc["frer", "mean_us"] == pytest.approx(0.7015)
     assert (trials["sent"].tolist(), trials["received"].tolist()) == ([4, 4], [4, 4])
-    assert samples(manifest)[trials.loc["control", "trial"]].tolist() == [0.5, 0.501, 0.502, 0.503]
+    assert series(manifest)[trials.loc["control", "trial"]].tolist() == [0.5, 0.501, 0.502, 0.503]
     store, _ = open_run(manifest)
     trial = RawTrial(store, store.read(store.folder / trials.loc["control", "trial"]))
     assert trial.table("latencies").to_dict("list") == {"one_way_us": [0.5, 0.501, 0.502, 0.503]}

@@ -129,6 +129,7 @@ def links(draw, name):
         rate_mbps=float(rate),
         delay_ns=float(draw(times_ns)),
         reverse_delay_ns=draw(st.none() | times_ns.map(float)),
+        jitter_ns=draw(st.just(0.0) | times_ns.map(float)),
         loss=loss,
         duplication=duplication,
         failures=failures,

@@ -460,6 +460,8 @@ class EgressPort:
         self.input = ARRIVES + 2 * simulation.order[link.name] + (0 if forward else 1)
         self.chance = simulation.chance(f"loss/{link.name}/{node}")
         self.repeats = simulation.chance(f"duplication/{link.name}/{node}")
+        self.longer = simulation.chance(f"jitter/{link.name}/{node}")
+        self.latest = 0
         self.bad = False
 
     def line_time(self, size):
@@ -555,7 +557,7 @@ class EgressPort:
         size, charge = frame.size, frame.charge
         simulation.call(done, LINE_ENDS, self.end_of_frame, number, size, sender, charge)
         simulation.call(free, CHOOSES, self.choose)
-        arrival = done + self.delay
+        arrival = self.after_jitter(done) + self.delay
         by_chance = self.is_lost() and within(self.link.loss, now)
         twice = self.is_duplicated(now)
         if any(
@@ -573,12 +575,19 @@ class EgressPort:
             if twice:
                 counts.twice[frame.name, self.name] += 1
                 again = replace(frame, way=list(frame.way))
+                at = self.after_jitter(done) + self.delay + self.processing
                 simulation.call(at, self.input, simulation.arrive, self.far, again)
 
     def end_of_frame(self, number, size, sender, charge):
         self.bytes[number] -= size
         if sender is not None:
             sender.release(charge)
+
+    def after_jitter(self, done):
+        if self.link.jitter_ns:
+            longer = self.longer.bits() / 2**53 * picoseconds(self.link.jitter_ns)
+            self.latest = max(self.latest, done + int(longer))
+        return max(self.latest, done)
 
     def is_duplicated(self, now):
         duplication = self.link.duplication

@@ -5,8 +5,10 @@ vol. 2 (1976): non-preemptive priorities (3.6). Runs are long enough that the st
 third of the tolerance or less, and seeds are fixed.
 """
 
+import numpy as np
 import pytest
 from model_networks import HOST, ROOMY, exponential, one_hop, two_switches
+from scipy import stats
 
 from tsnrepro.common.ethernet import udp_frames, wire_bytes
 from tsnrepro.model.engine import simulate
@@ -102,6 +104,39 @@ def test_tandem_of_deterministic_queues_never_waits_below_capacity():
     frame = (1518 + 8) * 8_000
     expected = 5 * frame + 2_000_000 + 4 * 2_000_000
     assert (latency.min_ps, latency.max_ps) == (expected, expected)
+
+
+def transits_us(jitter_us, rate_mbps, count):
+    """Return what a link with jitter adds to the times from talker to listener."""
+    link = {"jitter_ns": jitter_us * 1000}
+    network = two_switches(ConstantRate(rate_mbps=rate_mbps), 64, [[link]])
+    times = simulate(
+        network, duration_s=count * 64 * 8 / rate_mbps / 1e6, seed=3, record=True
+    ).deliveries
+    assert (np.diff(times["datagram"]) == 1).all()  # frames keep their order
+    transit = (times["delivered_ps"] - times["sent_ps"]) / 1e6
+    still = simulate(two_switches(ConstantRate(rate_mbps=rate_mbps), 64, [[{}]]), duration_s=1e-4)
+    return transit - still.streams["s0"].latency.min_ps / 1e6
+
+
+def test_jitter_is_uniform_where_frames_are_apart():
+    """One frame in 512 us, each up to 300 us later: Kolmogorov-Smirnov, and both ends."""
+    longer = transits_us(300.0, 1.0, 4000)
+    assert stats.kstest(longer, stats.uniform(0, 300).cdf).pvalue > 0.01
+    assert 0 <= longer.min() < 1
+    assert 299 < longer.max() <= 300
+
+
+def test_jitter_delays_a_frame_until_the_one_before_has_left():
+    """Frames in 51.2 us: each leaves with the largest of its own time and those before it.
+
+    Frame k back is due by u - 51.2 k, so P(longer <= x) is the product of min(1, (x + 51.2 k)/300).
+    """
+    longer = transits_us(300.0, 10.0, 40_000)
+    at = np.arange(10.0, 300.0, 10.0)
+    expected = np.prod([np.minimum(1, (at + 51.2 * k) / 300) for k in range(7)], axis=0)
+    found = (longer[:, None] <= at).mean(axis=0)
+    assert np.abs(found - expected).max() < 0.02
 
 
 def test_burst_through_a_tandem_waits_at_the_bottleneck_only():

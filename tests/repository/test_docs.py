@@ -16,7 +16,7 @@ from tsnrepro.records.tables import SCHEMAS
 PAGES = tracked("*.md", "docs/**/*.md", "paper/README.md")
 each = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 # In examples of what a user would make.
-EXAMPLES = re.compile(r"NAME|config/testbeds/slow\.yaml")
+EXAMPLES = re.compile(r"NAME|config/testbeds/slow\.yaml|queues|two-pages|lossy[_-]trips")
 
 
 def blocks(page, language):

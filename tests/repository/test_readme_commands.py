@@ -27,6 +27,11 @@ WHOLE_WAY = "tests/workflow/test_whole_way.py"
 MINIATURES = "tests/workflow/test_miniatures.py"
 # A pattern over the whole command, and the test that runs it or its like in miniature.
 COVERED = {
+    r"tsnrepro new (campaign (queues|short)|paper two-pages|experiment lossy_trips)"
+    r"|sed -i .+lossy_trips.+|snakemake .* campaign=(queues|short|lossy-trips).*"
+    r"|tsnrepro plan --campaign queues --testbed model": (
+        "tests/workflow/test_tutorials.py::test_a_tutorial_runs_as_it_is_typed"
+    ),
     r"tsnrepro new \w+ [\w-]+|snakemake .* campaign=(jitter|mine).*": (
         "tests/workflow/test_new_files.py::test_what_is_new_runs_on_the_model_and_is_printed"
     ),
@@ -167,7 +172,7 @@ def test_the_tests_that_are_named_exist(place):
 
 # Campaigns that the pages make.
 MADE = [
-    made[1]
+    made[1].replace("_", "-")
     for command in COMMANDS
     if (made := re.fullmatch(r"tsnrepro new (?:campaign|experiment) (\w+)", command.text))
 ]

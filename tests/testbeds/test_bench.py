@@ -42,7 +42,7 @@ folder = Path(sys.argv[3])
 files.root = rollback.root = lambda: folder
 analyses = {
     "loss": lambda output: loss.analyse(output.trials, 1000.0),
-    "latency": lambda output: latency.analyse(output.trials, latency.samples(output.run)),
+    "latency": lambda output: latency.analyse(output.trials, latency.series(output.run)),
     "rfc2544": lambda output: rfc2544.analyse(list(recorded_trials(output.run))),
 }
 found = {}

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.namespaces
 PORT = 9000
 STREAM = StreamFilter("udp", PORT)
 DELAY_US = 4000
+JITTER_US = 20_000
 # What a busy machine of two processors may add to a program's wake-up, in the median.
 LATE_US = 1500
 PACKET_OUTGOING = 4
@@ -69,6 +70,16 @@ class Flow:
                 return sorted(found)
 
 
+def leaving(port, macs: bytes, count: int):
+    """Yield the next frames between two addresses that leave a port, as they leave."""
+    port.settimeout(2)
+    while count:
+        frame, sender = port.recvfrom(4096)
+        if sender[2] == PACKET_OUTGOING and frame.startswith(macs):
+            yield frame
+            count -= 1
+
+
 def test_the_longer_path_takes_that_much_longer(longer, sockets):
     flow = Flow(longer, sockets)
     longer.configure("frer", STREAM)
@@ -78,6 +89,35 @@ def test_the_longer_path_takes_that_much_longer(longer, sockets):
     long = statistics.median(flow.one_way_us(50))
     assert short < LATE_US
     assert DELAY_US <= long < DELAY_US + LATE_US
+
+
+def test_jitter_is_uniform_on_top_of_the_delay(bring_up, sockets):
+    """Datagrams one after the other, so that none waits for the one before it."""
+    testbed = bring_up(delay_us=[0, DELAY_US], jitter_us=[0, JITTER_US])
+    flow = Flow(testbed, sockets)
+    testbed.configure("frer", STREAM)
+    testbed.pin_neighbours()
+    testbed.faults.cut(0)
+    assert min(flow.one_way_us(400)) >= DELAY_US
+    testbed.faults.clear()
+    # The delay line's own times: the programs at both ends may wake up late.
+    found = testbed.snapshot().delays["m1"]["forth"]
+    assert (found.wanted_us, found.jitter_us) == (DELAY_US, JITTER_US)
+    for share, quantile_us in ((0, found.min_us), (0.5, found.p50_us), (0.9, found.p90_us)):
+        off = quantile_us - DELAY_US - share * JITTER_US
+        assert -0.1 * JITTER_US < off < 0.1 * JITTER_US + LATE_US
+
+
+def test_jitter_keeps_the_order_of_frames(bring_up, sockets):
+    testbed = bring_up(delay_us=[0, DELAY_US], jitter_us=[0, JITTER_US])
+    entrance, exit_port = sockets.raw(testbed, "sw1", "m1"), sockets.raw(testbed, "delay", "b1")
+    macs = b"\x02\x00\x00\x00\x00\x0a" + b"\x02\x00\x00\x00\x00\x0b"
+    for number in range(200):
+        entrance.send(macs + struct.pack("!HI", 0x88B5, number) + bytes(42))
+        time.sleep(0.0005)
+    assert list(leaving(exit_port, macs, 200)) == [
+        macs + struct.pack("!HI", 0x88B5, number) + bytes(42) for number in range(200)
+    ]
 
 
 def test_the_delay_is_measured_in_both_directions(longer):
@@ -200,18 +240,13 @@ def test_no_byte_changes_on_the_way(longer, sockets):
     exit_port = sockets.raw(longer, "delay", "b1")
     for frame in sent:
         entrance.send(frame)
-    left = []
-    exit_port.settimeout(2)
-    while len(left) < len(sent):
-        frame, sender = exit_port.recvfrom(4096)
-        if sender[2] == PACKET_OUTGOING and frame.startswith(macs):
-            left.append(frame)
-    assert left == sent
+    assert list(leaving(exit_port, macs, len(sent))) == sent
 
 
-def test_a_delay_without_a_path_is_refused():
-    with pytest.raises(ConfigurationError, match="names 3 paths of 2"):
-        parse(EmulatedSettings, {"delay_us": [0, 1, 2]}, "testbed.yaml")
+@pytest.mark.parametrize("key", ["delay_us", "jitter_us"])
+def test_a_delay_without_a_path_is_refused(key):
+    with pytest.raises(ConfigurationError, match=f"{key} names 3 paths of 2"):
+        parse(EmulatedSettings, {key: [0, 1, 2]}, "testbed.yaml")
 
 
 def test_wrong_words_are_named(longer):

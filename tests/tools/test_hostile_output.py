@@ -63,7 +63,7 @@ ALARMS = json.dumps({"event": "latent error", **ALARM}) + "\n"
 WAY = dict.fromkeys(("frames", "bytes", "ring_drops", "send_errors"), 5) | {
     "delay_us": dict.fromkeys(("min", "p50", "p90", "p99", "p999", "max"), 9.5)
 }
-DELAYS = {"wanted_us": 10, "a": WAY, "b": WAY}
+DELAYS = {"wanted_us": 10, "jitter_us": 5, "a": WAY, "b": WAY}
 
 
 def delays(printed: str) -> object:

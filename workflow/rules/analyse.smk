@@ -4,9 +4,11 @@
 
 rule analyse:
     input:
-        lambda wildcards: experiments()[wildcards.experiment].reads,
+        lambda wildcards: analysed_experiment(wildcards.experiment, wildcards.campaign).reads,
         run="results/{testbed}/{campaign}/{experiment}/run.json",
-        notebook=lambda wildcards: experiments()[wildcards.experiment].analysing_notebook,
+        notebook=lambda wildcards: analysed_experiment(
+            wildcards.experiment, wildcards.campaign
+        ).analysing_notebook,
     output:
         values="results/{testbed}/{campaign}/{experiment}/values.json",
         facts="results/{testbed}/{campaign}/{experiment}/testbed.json",
@@ -32,7 +34,7 @@ rule analyse:
         "../../environment.yml"
     params:
         code=lambda wildcards: experiment_digest(
-            experiments()[wildcards.experiment].analysing_notebook,
+            analysed_experiment(wildcards.experiment, wildcards.campaign).analysing_notebook,
             "tsnrepro.cli.notebooks:_analyse",
         ),
         folder=lambda wildcards, input: Path(input.run).parent,

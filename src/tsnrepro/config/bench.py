@@ -189,7 +189,7 @@ class BenchSettings(ConfigModel):
         return
 
     @property
-    def delayed_paths(self) -> dict[int, float]:
+    def delayed_paths(self) -> dict[int, tuple[float, float]]:
         """Member paths with an added delay: none."""
         return {}
 

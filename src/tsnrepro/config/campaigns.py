@@ -1,14 +1,16 @@
 """Settings of campaigns: which experiments, with which durations, loads and repetitions."""
 
+from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import create_model, field_validator
+from pydantic import create_model, field_validator, model_validator
 
 from tsnrepro.config.base import (
     Attempts,
     ConfigModel,
     Distinct,
     Name,
+    OneOrMore,
     PositiveFloat,
     Repetitions,
     Seed,
@@ -44,6 +46,23 @@ class CampaignBase(ConfigModel):
     """Repetitions of every trial of an experiment beyond those of its section, by the experiment's
     name; ``tsnrepro more`` adds to them. Where a stopping rule decides on further repetitions,
     these are measured in any case."""
+
+    vary: dict[str, OneOrMore[Any]] = {}
+    """Settings of the testbed that vary, each with its values: every experiment is measured under
+    each combination of them, and each block has every combination of settings and factors once.
+    Instead of its own analysis it gets one table with a row for each combination. Rules that stop
+    early do not apply, and the campaign builds no papers."""
+
+    @model_validator(mode="after")
+    def _grids_are_in_no_paper(self) -> "CampaignBase":
+        if self.vary and self.papers:
+            raise ValueError("with vary there is nothing for papers to print: add papers: false")
+        return self
+
+    @property
+    def grid(self) -> list[dict[str, Any]]:
+        """The settings of the testbed under which everything is measured."""
+        return [dict(zip(self.vary, point, strict=True)) for point in product(*self.vary.values())]
 
     @field_validator("extra_blocks")
     @classmethod

@@ -278,7 +278,7 @@ class RackSettings(MeasuredHosts):
         return None if self.record_addresses else names
 
     @property
-    def delayed_paths(self) -> dict[int, float]:
+    def delayed_paths(self) -> dict[int, tuple[float, float]]:
         """Member paths with an added delay: none, a rack has its cables."""
         return {}
 

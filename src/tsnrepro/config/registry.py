@@ -28,6 +28,10 @@ SHARED_KINDS = (RACK, NIC_PAIR, BENCH)
 LOCAL_KINDS = (EMULATED, BENCH)
 """Kinds of testbeds whose talker and listener are namespaces of this machine."""
 _LAST = 100
+GRID = "grid"
+"""Notebook that analyses an experiment under a campaign that varies settings, and its table."""
+GRID_KEYS = ("grid.points.count", "grid.trials.count")
+"""What follows the experiment's name in the keys of a grid's results."""
 BESIDE_VERDICT = (
     *(f"unadjusted.{name}" for name in ("p", "verdict")),
     *(f"power.{name}.percent" for name in ("detectable", "scatter")),
@@ -68,6 +72,15 @@ class Experiment:
         Patterns of the keys of its results. ``{a,b}`` is one of several names, ``*`` any one name
         that follows from the campaign, such as a frame size. A paper may print any key that fits:
         where the campaign did not measure it, it prints a dash. Other keys stop the build.
+    outcomes
+        Columns of its trials that answer its question: lists of trials and tables of grids show
+        them. By default a grid's table has all numbers of its results.
+    singles
+        Column of the single values of its trials, with the unit, such as ``latency_us``: the
+        function ``series`` of its module ``analysis`` returns them by trial for the path of
+        ``run.json``. Empty where trials have none.
+    notebook
+        The notebook of notebooks/analyse that makes its results, by default that of its name.
     reads
         Files of the repository that its analysis reads beside the run.
     order
@@ -86,6 +99,9 @@ class Experiment:
     tables: tuple[str, ...] = ()
     figures: dict[str, str] = field(default_factory=dict, hash=False)
     keys: tuple[str, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    singles: str = ""
+    notebook: str = ""
     reads: tuple[str, ...] = ()
     order: int = _LAST
     name: str = ""
@@ -93,7 +109,7 @@ class Experiment:
     @property
     def analysing_notebook(self) -> str:
         """The notebook that makes its results, relative to the repository."""
-        return f"notebooks/analyse/{self.name}.ipynb"
+        return f"notebooks/analyse/{self.notebook or self.name}.ipynb"
 
     def analysis_digest(self) -> str:
         """Return the SHA-256 (16 hex digits) of its analysis and of the files that this reads."""
@@ -104,7 +120,8 @@ class Experiment:
         for name in BESIDE_VERDICT:
             if key.endswith(f".{name}"):
                 key = f"{key.removesuffix(name)}verdict"
-        return any(pattern.fullmatch(key) for pattern in self._patterns)
+        in_grid = key.removeprefix(f"{self.name}.")
+        return in_grid in GRID_KEYS or any(pattern.fullmatch(key) for pattern in self._patterns)
 
     def caption(self, figure: str) -> str | None:
         """Return the caption of a figure, None where it was not declared."""
@@ -115,7 +132,7 @@ class Experiment:
 
     def declares_table(self, table: str) -> bool:
         """Tell whether the analysis may write a table of this name."""
-        return table == self.name or any(fnmatchcase(table, name) for name in self.tables)
+        return table in {self.name, GRID} or any(fnmatchcase(table, name) for name in self.tables)
 
     @cached_property
     def _patterns(self) -> list[re.Pattern[str]]:

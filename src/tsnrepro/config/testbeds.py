@@ -1,5 +1,6 @@
 """Settings of testbeds: one model per kind."""
 
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -28,6 +29,13 @@ from tsnrepro.config.yaml_files import read_yaml
 _Positive = Annotated[float, Field(ge=1e-6, le=86_400_000)]
 
 
+def _delays_have_paths(settings: Any) -> Any:
+    for name in ("delay_us", "jitter_us"):
+        if (named := len(getattr(settings, name))) > settings.paths:
+            raise ValueError(f"{name} names {named} paths of {settings.paths}")
+    return settings
+
+
 class EmulatedSettings(ConfigModel):
     """Talker, two FRER switches and listener in network namespaces of this machine."""
 
@@ -54,6 +62,11 @@ class EmulatedSettings(ConfigModel):
     A delayed path leads through a host that forwards frames when they are due. This costs
     processor time and adds some ten microseconds to the delay.
     """
+    jitter_us: list[Annotated[float, Field(ge=0, le=100_000)]] = []
+    """Jitter of each member path, in microseconds: every frame takes up to this much longer than
+    ``delay_us``, uniformly distributed, and frames keep their order. Paths beyond the list have
+    none. Its costs are those of a delay.
+    """
     frer: FrerSettings = FrerSettings()
     """The recovery function of the switches."""
     elimination: Elimination = "switch"
@@ -71,21 +84,18 @@ class EmulatedSettings(ConfigModel):
     """Trace where in the kernel frames of the stream are dropped, by function and reason. False
     relies on the kernel's totals, where tracing is not permitted."""
 
-    @model_validator(mode="after")
-    def _delays_have_paths(self) -> "EmulatedSettings":
-        if len(self.delay_us) > self.paths:
-            raise ValueError(f"delay_us names {len(self.delay_us)} paths of {self.paths}")
-        return self
+    _delays_have_paths = model_validator(mode="after")(_delays_have_paths)
 
     @property
-    def delayed_paths(self) -> dict[int, float]:
-        """The delay of each member path that has one, in microseconds."""
-        return {path: delay for path, delay in enumerate(self.delay_us) if delay > 0}
+    def delayed_paths(self) -> dict[int, tuple[float, float]]:
+        """Delay and jitter of each member path that has any, in microseconds."""
+        both = zip_longest(self.delay_us, self.jitter_us, fillvalue=0.0)
+        return {path: times for path, times in enumerate(both) if any(times)}
 
     @property
     def longest_delay_s(self) -> float:
-        """The longest delay of a member path, in seconds."""
-        return max(self.delay_us, default=0.0) / 1e6
+        """The longest time that a member path may add, in seconds."""
+        return max(map(sum, self.delayed_paths.values()), default=0.0) / 1e6
 
 
 class Range(ConfigModel):
@@ -166,6 +176,10 @@ class ModelSettings(ConfigModel):
     """Number of member paths."""
     delay_us: list[Annotated[float, Field(ge=0, le=1e6)]] = []
     """Added one-way delay of each member path, in microseconds; paths beyond the list have none."""
+    jitter_us: list[Annotated[float, Field(ge=0, le=1e6)]] = []
+    """Jitter of each member path, in microseconds: every frame takes up to this much longer than
+    ``delay_us``, uniformly distributed, and frames keep their order. Paths beyond the list have
+    none."""
     frer: FrerSettings = FrerSettings()
     """The recovery function of the switches."""
     elimination: Elimination = "switch"
@@ -177,11 +191,7 @@ class ModelSettings(ConfigModel):
     stalls: ModelStalls | None = None
     """Stalls of both hosts; by default none."""
 
-    @model_validator(mode="after")
-    def _delays_have_paths(self) -> "ModelSettings":
-        if len(self.delay_us) > self.paths:
-            raise ValueError(f"delay_us names {len(self.delay_us)} paths of {self.paths}")
-        return self
+    _delays_have_paths = model_validator(mode="after")(_delays_have_paths)
 
 
 class GuestSettings(ConfigModel):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +20,7 @@ import pandas as pd
 from tsnrepro.common.errors import RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.config.bench import CABLE
-from tsnrepro.config.registry import BENCH
+from tsnrepro.config.registry import BENCH, experiments
 from tsnrepro.explore.show import RawTrial
 from tsnrepro.published.documents import load_table, table_names
 from tsnrepro.records.store import RUN_FILE, open_run, read_listed_trial, read_trial
@@ -37,7 +38,6 @@ _NUMBERS = ["value", "low", "high"]
 # A table with this number of rows takes one or two gigabytes.
 _MAX_ROWS = 20_000_000
 _MAX_NAMES = 5
-"""The column of single latencies of an experiment."""
 
 
 class TestbedsWarning(UserWarning):
@@ -102,16 +102,16 @@ class Measured:
         return pd.DataFrame(found).set_index("key")
 
     def samples(self, experiment: str = "latency") -> pd.DataFrame:
-        """Return all single latencies of an experiment, in order.
+        """Return all single values of an experiment, in order.
 
-        The column is ``half_round_trip_us`` for ``latency``, of imported one-way latencies
-        ``one_way_us``, and ``latency_us`` for ``shaping``;
-        other columns are the name and factors of the trial.
+        The column is the experiment's ``singles``: ``half_round_trip_us`` for ``latency``, of
+        imported one-way latencies ``one_way_us``, and ``latency_us`` for ``shaping``; other columns
+        are the name and factors of the trial.
 
         Raises
         ------
         RecordError
-            It was not measured, has no single latencies, or has too many for a table.
+            It was not measured, has no single values, or has too many for a table.
 
         Examples
         --------
@@ -123,7 +123,7 @@ class Measured:
         count = sum(len(values) for values in found.values())
         if count > _MAX_ROWS:
             raise RecordError(
-                f"{count:,} latencies are too many for one table",
+                f"{count:,} values are too many for one table",
                 f"experiment {experiment}",
                 f"Use one trial at a time: .series('{experiment}')",
             )
@@ -131,16 +131,17 @@ class Measured:
         return _stacked(found, trials, latency_column(experiment, trials))
 
     def series(self, experiment: str = "latency") -> dict[str, Series]:
-        """Return the latencies of an experiment in microseconds, in order, by trial.
+        """Return the single values of an experiment, such as latencies in us, by trial, in order.
 
-        They are arrays. Trials of ``latency`` beyond the first 16 million samples are each a
+        Which they are is the ``singles`` of its declaration, a name with its unit. They are arrays.
+        Trials of ``latency`` beyond the first 16 million samples are each a
         :class:`~tsnrepro.stats.long_series.LongSeries`, whose ``pieces()`` are arrays and whose
         count, mean, extremes, order statistics and intervals need no array.
 
         Raises
         ------
         RecordError
-            It was not measured, or has no single latencies.
+            It was not measured, or declares no single values.
 
         Examples
         --------
@@ -149,20 +150,14 @@ class Measured:
         (6, True)
         """
         manifest = self._manifest(experiment)
-        if experiment == "latency":
-            from tsnrepro.experiments.latency.analysis import samples  # noqa: PLC0415
-
-            return samples(manifest)
-        if experiment == "shaping":
-            from tsnrepro.experiments.shaping.analysis import read  # noqa: PLC0415
-            from tsnrepro.experiments.shaping.log import latency_us  # noqa: PLC0415
-
-            return {name: latency_us(log) for name, log in read(manifest).logs.items()}
-        raise RecordError(
-            f"experiment '{experiment}' has no single latencies",
-            str(manifest),
-            "latency and shaping have",
-        )
+        if not experiments()[experiment].singles:
+            having = [name for name, declared in experiments().items() if declared.singles]
+            raise RecordError(
+                f"experiment '{experiment}' declares no single values",
+                str(manifest),
+                f"These do, as `singles` in their settings.py: {', '.join(having)}",
+            )
+        return import_module(f"tsnrepro.experiments.{experiment}.analysis").series(manifest)
 
     def raw(self, trial: str) -> RawTrial:
         """Return one trial of the raw store by its name.
@@ -390,11 +385,12 @@ def _kind(result: Result) -> Limits:
 
 
 def latency_column(experiment: str, trials: pd.DataFrame) -> str:
-    """Return the name of a column with the latencies of an experiment, by their quantity."""
-    from tsnrepro.experiments.latency.analysis import quantity  # noqa: PLC0415
+    """Return the name of a column with the single values of an experiment, by their quantity."""
+    if "quantity" in trials:  # imported
+        from tsnrepro.experiments.latency.analysis import quantity  # noqa: PLC0415
 
-    kind = quantity(trials) if experiment == "latency" else "latency"
-    return f"{kind.replace(' ', '_')}_us"
+        return f"{quantity(trials).replace(' ', '_')}_us"
+    return experiments()[experiment].singles
 
 
 def _stacked(samples: dict[str, Series], trials: pd.DataFrame, name: str) -> pd.DataFrame:

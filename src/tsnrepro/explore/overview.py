@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from tsnrepro.config import files as campaigns
 from tsnrepro.imports.manifest import is_imported
-from tsnrepro.records.store import RawStore, is_done, read_trial
+from tsnrepro.records.store import VARIED, RawStore, is_done, read_trial
 from tsnrepro.runner.plan import planned_trials
 
 # The columns of the first figure, by priority.
@@ -69,7 +69,8 @@ def planned(experiment: str, testbed: str, campaign: str) -> pd.DataFrame:
         if item.stopping_rule and not ended:
             continue  # measured only if the stopping rule requires it
         recorded = is_done(ended, attempts)
-        factors = {n: v for n, v in item.trial.factors.items() if not isinstance(v, dict | list)}
+        factors = item.trial.factors | item.trial.factors.get(VARIED, {})
+        factors = {n: v for n, v in factors.items() if not isinstance(v, dict | list)}
         rows.append(
             {
                 "label": item.trial.label,

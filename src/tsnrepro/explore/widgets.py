@@ -15,6 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.common.errors import TsnreproError
+from tsnrepro.config.registry import experiments
 from tsnrepro.explore import figures
 from tsnrepro.explore.load import Measured, campaign_names, compare, latency_column, load
 from tsnrepro.explore.show import RawTrial, show
@@ -135,7 +136,7 @@ def _experiment(name: str, experiment: str) -> list[Any]:
     shown: list[Any] = []
     if experiment == "loss":
         shown += [figures.loss_curves(trials), figures.where_lost(trials)]
-    elif experiment in ("latency", "shaping"):
+    elif experiments()[experiment].singles:
         series = _loaded(name).series(experiment)
         column = latency_column(experiment, trials)
         shown.append(figures.latency_distributions(trials, series, column))

@@ -60,7 +60,7 @@ ELEMENT, _, element = record(
     "release_at release_class release_bytes release_charge release_sender",
     "loss_random loss_enter loss_leave loss_good loss_bad loss_state loss_from loss_until",
     "twice twice_random twice_from twice_until logged guard",
-    "gate_cycle gate_shift gate_toggle gate_toggle_from",
+    "gate_cycle gate_shift gate_toggle gate_toggle_from jitter jitter_random latest",
     "card_frames stack stack_free transports transport_count",
 )
 """An egress port, with the faults of its link, or the receiving side of a host."""

@@ -1,9 +1,11 @@
 """Edges and links: departure, loss, replication and arrival of frames."""
 
+import numpy as np
+
 from tsnrepro.model import layout
 from tsnrepro.model.compiled import inlined, kernel
 from tsnrepro.model.recovery import recover, run_due_events
-from tsnrepro.model.variates import draw_bits
+from tsnrepro.model.variates import PROBABILITY_ONE, draw_bits
 
 
 @inlined
@@ -133,6 +135,19 @@ def _next_number(memory, generator, now):
     return number
 
 
+@kernel
+def after_jitter(memory, element, done):
+    """Return when a frame whose last bit is sent at ``done`` would be sent, for all its delay.
+
+    It is not before the frame ahead of it.
+    """
+    if not element.jitter:
+        return done
+    share = draw_bits(memory, element.jitter_random) / PROBABILITY_ONE
+    element.latest = max(element.latest, done + np.int64(share * element.jitter))
+    return element.latest
+
+
 @inlined
 def forward(memory, element, hop, done, frame):
     """Put a frame on the edges to the next elements, numbered and replicated if the flow splits."""
@@ -159,6 +174,7 @@ def transmit(memory, element, hop, times, frame):
     the arrival of its last bit; else it is forwarded. Return whether it is.
     """
     start, done = times
+    done = after_jitter(memory, element, done)
     if not _survives(memory, element, hop, start, done):
         return False
     forward(memory, element, hop, done, frame)

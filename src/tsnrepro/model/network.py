@@ -187,8 +187,10 @@ class DuplexLink(_Description):
     """A full-duplex link between two nodes.
 
     ``delay_ns`` is the propagation time from ``a`` to ``b``, ``reverse_delay_ns`` that from ``b``
-    to ``a`` (the same by default). Each direction loses and duplicates frames independently;
-    failures, during which frames on the link or sent to it are lost, affect both directions.
+    to ``a`` (the same by default). A frame takes up to ``jitter_ns`` longer, uniformly distributed,
+    unless the one before it is still on its way: frames keep their order. Each direction delays,
+    loses and duplicates frames independently; failures, during which frames on the link or sent to
+    it are lost, affect both directions.
     """
 
     name: Name
@@ -197,6 +199,7 @@ class DuplexLink(_Description):
     rate_mbps: RateMbps = 1000.0
     delay_ns: Annotated[float, Field(ge=0.0)] = 0.0
     reverse_delay_ns: Annotated[float, Field(ge=0.0)] | None = None
+    jitter_ns: Annotated[float, Field(ge=0.0)] = 0.0
     loss: Annotated[RandomLoss | BurstLoss, Field(discriminator="kind")] | None = None
     duplication: Duplication | None = None
     failures: list[Span] = []

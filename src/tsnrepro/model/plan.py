@@ -335,6 +335,7 @@ class _Planner:
             )
             return host.nic_ring_frames + 2 * sum(arriving) + ahead + _SPARE
         span = self.graph.window_ps + self.graph.ahead_ps(source)
+        span += picoseconds(source.link.jitter_ns)
         # A FIFO port forwards a frame when it enters the queue, ahead of its departure.
         early = source.egress.queue_bytes // source.shortest_frame if self.is_fifo(source) else 0
         copies = 2 if source.link.duplication else 1
@@ -412,6 +413,11 @@ class _Planner:
             "failure": first,
             "failures_end": first + len(failures),
         }
+        if port.link.jitter_ns:
+            values |= {
+                "jitter": picoseconds(port.link.jitter_ns),
+                "jitter_random": self.random(f"jitter/{port.link.name}/{port.node}"),
+            }
         if self.is_fifo(port):
             self.memory.fill(layout.QUEUE, classes, self.queue_ring(port, layout.HELD_WORDS))
             return values

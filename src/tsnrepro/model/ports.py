@@ -8,6 +8,7 @@ departure is known on arrival; :func:`run_scheduled` serves all ports, event by 
 from tsnrepro.model import layout
 from tsnrepro.model.compiled import inlined, kernel
 from tsnrepro.model.links import (
+    after_jitter,
     earliest_input,
     forward,
     frame_in,
@@ -103,7 +104,7 @@ def _log_and_duplicate(memory, port, times, frame, arrives):
     if is_duplicated(memory, port, times[1]) and arrives:
         hop = layout.hop(memory, hop_of(port, frame[2]))
         hop.duplicated += 1
-        forward(memory, port, hop, times[2], frame)
+        forward(memory, port, hop, after_jitter(memory, port, times[2]), frame)
 
 
 @kernel

@@ -69,6 +69,10 @@ def arrivals_file(stream: int) -> str:
     return f"arrivals-{stream:02d}.parquet"
 
 
+VARIED = "varied"
+"""Factor of trials: the settings of the testbed that their campaign varies, by name."""
+
+
 @dataclass(frozen=True)
 class Trial:
     """One planned measurement: an experiment's factors and the number of the repetition."""

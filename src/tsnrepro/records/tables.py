@@ -10,7 +10,7 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.config.base import CONFIGURATIONS, Objective
 from tsnrepro.records.accounting import where_lost
 from tsnrepro.records.columns import COLUMNS, EXPERIMENTS, LINK_RATES, QUANTILES, Column
-from tsnrepro.records.store import open_run, recorded_trials
+from tsnrepro.records.store import VARIED, open_run, recorded_trials
 
 COUNT = pa.Column(int, pa.Check.ge(0))
 # iperf3 and sockperf write a header into every datagram.
@@ -156,7 +156,11 @@ def table_of_records(experiment: str, documents: list[dict[str, Any]]) -> pd.Dat
     rows = [_identity(each) | row(each) for each in documents]
     if any("stalls" in each["values"] for each in documents):
         rows = [_longest_stalls(each) | row for each, row in zip(documents, rows, strict=True)]
-    return schema.validate(_table(rows))
+    table = schema.validate(_table(rows))
+    settings = [each["factors"].get(VARIED, {}) for each in documents]
+    return table.assign(
+        **{name: [point[name] for point in settings] for name in (settings[0] if settings else ())}
+    )
 
 
 def repetitions(trials: pd.DataFrame) -> pd.Series:
@@ -183,7 +187,8 @@ def _general(document: dict[str, Any]) -> dict[str, Any]:
     """Return a trial's factors and the scalars of its result."""
     result = document["values"].get("result", {})
     scalar = bool | int | float | str | None
-    return document["factors"] | {k: v for k, v in result.items() if isinstance(v, scalar)}
+    factors = {name: value for name, value in document["factors"].items() if name != VARIED}
+    return factors | {k: v for k, v in result.items() if isinstance(v, scalar)}
 
 
 def _imported_table(documents: list[dict[str, Any]], experiment: str) -> pd.DataFrame:

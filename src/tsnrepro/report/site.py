@@ -243,7 +243,7 @@ class _Site:
         name, title = run.experiment.name, run.experiment.title
         folder = self.output / "trials" / name
         shutil.rmtree(folder, ignore_errors=True)
-        columns = list_columns(table)
+        columns = list_columns(table, run.experiment.outcomes)
         rows = trial_rows(run, table, columns)
         self.write(
             "trials",

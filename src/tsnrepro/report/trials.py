@@ -31,12 +31,15 @@ def table_of(run: AnalysedRun) -> pd.DataFrame | None:
     return table if "trial" in table and table["trial"].is_unique else None
 
 
-def list_columns(table: pd.DataFrame | None) -> list[str]:
-    """Return the columns of the list of trials: those that vary, what was asked first."""
+def list_columns(table: pd.DataFrame | None, declared: tuple[str, ...] = ()) -> list[str]:
+    """Return the columns of the list of trials: those that vary, what was asked first.
+
+    ``declared`` are the experiment's outcomes.
+    """
     if table is None:
         return []
     there = [str(name) for name in varying(table).columns]
-    outcomes = [name for name in _OUTCOMES if name in there]
+    outcomes = [name for name in dict.fromkeys((*declared, *_OUTCOMES)) if name in there]
     asked = [*COLOUR_COLUMNS, *X_COLUMNS]
     others = sorted(
         (name for name in there if name not in outcomes),

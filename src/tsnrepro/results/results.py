@@ -85,7 +85,9 @@ class Results:
         """Return the results as a table, for looking at."""
         columns = ["key", "value", "low", "high", "unit", "method"]
         rows = [item.model_dump() for item in self._items.values()]
-        return pd.DataFrame(rows)[columns].assign(trials=[len(row["trials"]) for row in rows])
+        return pd.DataFrame(rows, columns=columns).assign(
+            trials=[len(row["trials"]) for row in rows]
+        )
 
     def write(self, path: str | Path) -> None:
         """Write all results to a JSON file."""

@@ -1,13 +1,14 @@
 """The design of an experiment: the typed factors of its trials, and their randomised blocks."""
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
-from tsnrepro.common.errors import RecordError
+from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.records.files import canonical_json
-from tsnrepro.records.store import Trial
+from tsnrepro.records.store import VARIED, Trial
 
 # A simulated second takes about this long, several trials at a time; only estimates use it.
 _MODEL_SHARE = 0.05
@@ -68,7 +69,7 @@ class TrialFactors:
             They are not those of this experiment.
         """
         try:
-            return cls(**stored)
+            return cls(**{name: value for name, value in stored.items() if name != VARIED})
         except TypeError as error:
             raise RecordError(f"these are no factors of {cls.experiment}: {error}", "") from error
 
@@ -135,6 +136,49 @@ def in_blocks(planned: Iterable[Planned], seed: int) -> list[Planned]:
 def numbered(planned: Iterable[Planned]) -> list[Planned]:
     """Return planned trials with their places in the order."""
     return [replace(item, order=order) for order, item in enumerate(planned)]
+
+
+def crossed(planned: Iterable[Planned], grid: Sequence[dict[str, Any]], seed: int) -> list[Planned]:
+    """Return the trials of a plan under every point of a grid of settings of the testbed.
+
+    Each repetition is a block with all points in random order, since one testbed is up at a time,
+    and the trials of a point in the order of the plan. Trials under a stopping rule are left out.
+
+    Raises
+    ------
+    ConfigurationError
+        Trials start from earlier results, or set what varies themselves.
+    """
+    blocks: dict[int, list[Planned]] = {}
+    for item in planned:
+        if not item.stopping_rule:
+            blocks.setdefault(item.trial.repetition, []).append(item)
+        if item.from_earlier:
+            raise ConfigurationError(
+                f"trials of {item.trial.experiment} start from earlier results",
+                "vary",
+                "Write a campaign for each setting of the testbed",
+            )
+    ordered = []
+    for repetition, block in sorted(blocks.items()):
+        points = list(grid)
+        random.Random(f"{seed}/vary/{repetition}").shuffle(points)
+        ordered += [_at_point(item, point) for point in points for item in block]
+    return numbered(ordered)
+
+
+def _at_point(item: Planned, point: dict[str, Any]) -> Planned:
+    if both := sorted(point.keys() & item.testbed.keys()):
+        raise ConfigurationError(
+            f"{item.trial.experiment} sets {', '.join(both)} itself",
+            "vary",
+            "Remove the setting here or in the section of the experiment",
+        )
+    texts = [re.sub(r"[^\w.]+", "_", f"{name}{value}").strip("_") for name, value in point.items()]
+    label = "-".join([item.trial.label, *texts])
+    factors = item.trial.factors | {VARIED: point}
+    trial = replace(item.trial, label=label, factors=factors)
+    return replace(item, trial=trial, testbed=item.testbed | point)
 
 
 def with_extra_blocks(planned: Iterable[Planned], blocks: int, seed: int) -> list[Planned]:

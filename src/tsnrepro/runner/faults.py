@@ -1,7 +1,7 @@
 """Timelines of faults for every kind of testbed, and their injection on hosts."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from tsnrepro.common.errors import TsnreproError
@@ -34,6 +34,11 @@ class Fault:
     def as_record(self) -> dict[str, Any]:
         """Return the event as plain values."""
         return {key: value for key, value in asdict(self).items() if value not in (None, 0.0)}
+
+
+def at_once(faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
+    """Return faults that are there from the beginning."""
+    return tuple(replace(fault, at_s=0.0) for fault in faults)
 
 
 @dataclass(frozen=True)

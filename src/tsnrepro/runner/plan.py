@@ -2,15 +2,16 @@
 
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
 from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config import TestbedSettings
+from tsnrepro.config import TestbedSettings, parse
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.registry import MODEL
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.records.store import RawStore, is_done
-from tsnrepro.runner.design import Planned, with_extra_blocks
+from tsnrepro.runner.design import Planned, crossed, with_extra_blocks
 from tsnrepro.testbeds.choose import unsupported_reason, unsupported_trial_reason
 
 
@@ -74,6 +75,9 @@ def planned_and_left_out(
     module = import_module(f"tsnrepro.experiments.{experiment}.plan")
     # Kinds of testbeds differ in what they can run, so a plan is for one kind.
     planned = module.plan(section, settings.seed, testbed.kind) if section else []
+    if settings.vary:
+        _check_grid(settings.grid, testbed, campaign_name)
+        planned = crossed(planned, settings.grid, settings.seed)
     if planned and (blocks := settings.extra_blocks.get(experiment)):
         planned = with_extra_blocks(planned, blocks, settings.seed)
     planned, others = _supported(planned, testbed)
@@ -89,6 +93,23 @@ def planned_and_left_out(
         code = code_digest("tsnrepro.testbeds.model", module.__name__, measure)
         planned = [replace(item, trial=replace(item.trial, code=code)) for item in planned]
     return planned, others
+
+
+def _check_grid(grid: list[dict[str, Any]], testbed: TestbedSettings, campaign_name: str) -> None:
+    """Check that every point of a grid has settings that the kind of testbed has and accepts.
+
+    A rack and a bench leave out what they cannot change, with the reason.
+    """
+    where = f"config/campaigns/{campaign_name}.yaml, vary"
+    known = [name for name in type(testbed).model_fields if name != "kind"]
+    for point in grid:
+        if unknown := sorted(point.keys() - {*known}):
+            raise ConfigurationError(
+                f"a testbed of kind {testbed.kind} has no setting {', '.join(unknown)}",
+                where,
+                f"It has: {', '.join(known)}",
+            )
+        parse(type(testbed), testbed.model_dump() | point, where)
 
 
 def _supported(

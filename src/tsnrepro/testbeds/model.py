@@ -139,12 +139,19 @@ class ModelTestbed:
         settings = self.settings
         rate, cable = float(settings.link_rate_mbps), settings.propagation_delay_ns
         member_rate = float(settings.member_link_rate_mbps or settings.link_rate_mbps)
-        delays = [*settings.delay_us, *[0.0] * settings.paths]
+        names = member_names(settings.paths)
+        delays = dict(zip(names, settings.delay_us, strict=False))
+        jitters = dict(zip(names, settings.jitter_us, strict=False))
         members = [
             DuplexLink(
-                name=name, a="sw1", b="sw2", rate_mbps=member_rate, delay_ns=cable + delay * 1000
+                name=name,
+                a="sw1",
+                b="sw2",
+                rate_mbps=member_rate,
+                delay_ns=cable + delays.get(name, 0.0) * 1000,
+                jitter_ns=jitters.get(name, 0.0) * 1000,
             )
-            for name, delay in zip(member_names(settings.paths), delays, strict=False)
+            for name in names
         ]
         return [
             DuplexLink(name=TALKER_LINK, a=TALKER, b="sw1", rate_mbps=rate, delay_ns=cable),

@@ -1,4 +1,4 @@
-"""delayline, our program that forwards frames after a constant delay: its output."""
+"""delayline, our program that forwards frames after a delay: its output."""
 
 import json
 from dataclasses import dataclass
@@ -17,6 +17,8 @@ class DelayStatistics:
     """
 
     wanted_us: float
+    jitter_us: float
+    """What a frame may take longer, uniformly distributed."""
     frames: int
     bytes: int
     ring_drops: int
@@ -53,12 +55,12 @@ def parse(text: str, *, forth: str, back: str) -> dict[str, DelayStatistics]:
     try:
         found = json.loads(text)
         ways = {"forth": found[forth], "back": found[back]}
-        return {way: _statistics(found["wanted_us"], item) for way, item in ways.items()}
+        return {way: _statistics(found, item) for way, item in ways.items()}
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise ToolError(f"delayline printed: {text.strip()[:300] or 'nothing'}") from error
 
 
-def _statistics(wanted_us: float, item: dict) -> DelayStatistics:
+def _statistics(found: dict, item: dict) -> DelayStatistics:
     delay = item["delay_us"]
     counts = ("frames", "bytes", "ring_drops", "send_errors")
     times = ("min", "p50", "p90", "p99", "p999", "max")
@@ -66,4 +68,7 @@ def _statistics(wanted_us: float, item: dict) -> DelayStatistics:
     timed: dict[str, Any] = {
         f"{name}_us": amount(delay[name], f"delayline's {name}") for name in times
     }
-    return DelayStatistics(wanted_us=amount(wanted_us, "delayline's wanted_us"), **counted, **timed)
+    timed |= {
+        name: amount(found[name], f"delayline's {name}") for name in ("wanted_us", "jitter_us")
+    }
+    return DelayStatistics(**counted, **timed)

@@ -193,12 +193,12 @@ def analyse(folder: Path) -> None:
     RecordError
         A file of the record is missing.
     """
-    from tsnrepro.config.registry import experiment  # noqa: PLC0415
+    from tsnrepro.config.files import analysed_experiment  # noqa: PLC0415
     from tsnrepro.records.integrity import write_seal  # noqa: PLC0415
     from tsnrepro.records.store import RUN_FILE  # noqa: PLC0415
     from tsnrepro.results.runs import origin_of  # noqa: PLC0415
 
-    analysed = experiment(folder.name)
+    analysed = analysed_experiment(folder.name, folder.parent.name)
     # The executed notebook holds its path, which would name the user's folders in a deposit.
     notebook = Path(os.path.relpath(root() / analysed.analysing_notebook))
     execute(notebook, folder / _EXECUTED, {"run": str(folder / RUN_FILE)})

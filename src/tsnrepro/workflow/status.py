@@ -12,7 +12,7 @@ from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.config import load
 from tsnrepro.config.campaigns import Selection
-from tsnrepro.config.files import campaign, raw_root, testbed_settings
+from tsnrepro.config.files import analysed_experiment, campaign, raw_root, testbed_settings
 from tsnrepro.config.papers import manuscripts
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.config.registry import experiments
@@ -146,7 +146,7 @@ def _analysis(store: RawStore, planned: list[Planned]) -> str:
         return "stale: the analysis did not finish"
     if sealed["run"] != sha256_of(run):
         return "stale: measured again since"
-    if sealed["analysis"] != experiment_of(experiment).analysis_digest():
+    if sealed["analysis"] != analysed_experiment(experiment, store.campaign).analysis_digest():
         return "stale: its analysis, or a file that it reads, has changed since"
     return "current"
 

@@ -50,7 +50,7 @@ _PICOSECONDS = 1_000_000
 """In a microsecond; no tool records latencies more finely."""
 
 
-def samples(manifest_path: str | Path) -> dict[str, Series]:
+def series(manifest_path: str | Path) -> dict[str, Series]:
     """Return every half round trip in microseconds, in order, by trial.
 
     The first 16 million are arrays; trials beyond that are series that are read in pieces

@@ -47,6 +47,8 @@ EXPERIMENT = Experiment(
         "latency-distribution": "Distribution of latencies",
         "latency-by-size": "Latency by message size",
     },
+    outcomes=("mean_us", "p50_us", "p99_us"),
+    singles="half_round_trip_us",
     keys=(
         "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.{control,frer}.us",
         "latency.{mean,sd,min,p25,p50,p75,p90,p99,p99_9,max}.difference.{us,percent}",

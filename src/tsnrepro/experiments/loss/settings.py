@@ -169,6 +169,7 @@ EXPERIMENT = Experiment(
         "frame-size": "Loss by frame size",
         "loss-over-time": "Loss over the time of the run, a mark a repetition",
     },
+    outcomes=("loss_percent", "delivered_mbps"),
     keys=(
         "loss.{threshold,highest_clean,line_limit}.{control,frer}.mbps",
         "loss.threshold.{ratio,difference.mbps,verdict,margin.percent}",

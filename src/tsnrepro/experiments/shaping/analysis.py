@@ -27,6 +27,7 @@ from tsnrepro.records.store import open_run, recorded_trials
 from tsnrepro.records.tables import COUNT
 from tsnrepro.results.estimates import unknown
 from tsnrepro.stats.estimate import Estimate, without_interval
+from tsnrepro.stats.long_series import Series
 from tsnrepro.stats.proportions import share
 from tsnrepro.stats.quantiles import (
     replicated_quantile,
@@ -190,6 +191,11 @@ def read(manifest_path: str | Path) -> Run:
         if (store.folder / trial / DEPARTURES).is_file()
     }
     return assemble(documents, logs, departures)
+
+
+def series(manifest_path: str | Path) -> dict[str, Series]:
+    """Return the one-way latency of every frame in microseconds, in order, by trial."""
+    return {trial: latency_us(log) for trial, log in read(manifest_path).logs.items()}
 
 
 def assemble(

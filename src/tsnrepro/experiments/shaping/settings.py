@@ -348,6 +348,7 @@ EXPERIMENT = Experiment(
         "*-distributions": "Distribution of one-way latency, by mode and load",
     },
     # The first word is a part; after a mode comes its load: idle, loaded or a rate.
+    singles="latency_us",
     keys=(
         "shaping.{medium,shaper}",
         "shaping.*.schedule.{cycle,window,closed,frame_window,full_frame_window}.us",

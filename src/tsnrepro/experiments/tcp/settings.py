@@ -41,6 +41,7 @@ EXPERIMENT = Experiment(
     title="TCP goodput",
     kinds=(EMULATED, MODEL, RACK, BENCH),
     order=2,
+    outcomes=("goodput_mbps", "retransmits"),
     keys=(
         "tcp.goodput.{control,frer}.mbps",
         "tcp.goodput.{control,frer}.{short,middle,long}.mbps",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * delayline: a longer cable between two devices, which forwards every frame a constant time later;
- * see delayline(8).
+ * delayline: a longer cable between two devices, which forwards every frame some time later; see
+ * delayline(8).
  *
- * A frame waits where the kernel put it: in the ring of received frames, which is in the order of
- * release because the delay is constant. Its time of arrival is the kernel's (CLOCK_REALTIME). A
- * frame that finds the ring full is lost and counted, by the kernel.
+ * A frame waits where the kernel put it: in the ring of received frames, whose order is kept. Its
+ * time of arrival is the kernel's (CLOCK_REALTIME). A frame that finds the ring full is lost and
+ * counted, by the kernel.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,8 +36,10 @@
 #define PARTS 3
 #define LARGEST_DELAY_NS 100000000
 
-/* Histogram of how late frames left, in steps of a microsecond; the last step is open. */
-#define LATENESS_STEPS 20000
+/* Histogram of how late frames left, jitter included, in steps of a microsecond; the last step is
+ * open.
+ */
+#define LATENESS_STEPS 120000
 #define STEP_NS 1000
 
 struct direction {
@@ -46,6 +48,10 @@ struct direction {
 	uint64_t delay_ns;
 	uint8_t *ring;
 	unsigned int head;
+	/* When the frame before `undrawn` is due, and the state of the generator of jitter. */
+	unsigned int undrawn;
+	uint64_t due_ns;
+	unsigned short random[3];
 	/* Written by the direction's thread, read by the one that prints. */
 	uint64_t frames, bytes, send_errors, ring_drops;
 	uint64_t largest_ns, smallest_ns;
@@ -53,6 +59,16 @@ struct direction {
 };
 
 static bool realtime;
+static uint64_t jitter_ns;
+
+/* The options, by the position in `known`. */
+enum { JITTER };
+
+static const struct known_option known[] = {
+	[JITTER] = {"jitter", "NS", "delay each frame by up to so much more, uniformly distributed; frames\n"
+				    "keep their order"},
+	{NULL, NULL, NULL},
+};
 
 /* --- sockets ------------------------------------------------------------------------ */
 
@@ -126,6 +142,24 @@ static uint64_t arrival_ns(const struct tpacket2_hdr *frame)
 	return frame->tp_sec * SECOND_NS + frame->tp_nsec;
 }
 
+/* Return when a frame is due, not before the one ahead of it: the next to come draws its jitter. */
+static uint64_t due_ns(struct direction *direction, unsigned int index)
+{
+	uint64_t due, latest;
+
+	if (index == direction->undrawn) {
+		due = arrival_ns(frame_at(direction, index)) + direction->delay_ns;
+		latest = due + jitter_ns;
+		if (jitter_ns)
+			due += (uint64_t)(erand48(direction->random) * jitter_ns);
+		/* The one ahead is due later than `latest` only if the clock was set back. */
+		if (due > direction->due_ns || direction->due_ns > latest)
+			direction->due_ns = due;
+		direction->undrawn++;
+	}
+	return direction->due_ns;
+}
+
 /* Describe a frame to send. The kernel keeps a VLAN tag beside a received frame: put it back. */
 static void describe(struct tpacket2_hdr *frame, struct iovec *parts, uint16_t *tag,
 		     struct msghdr *message)
@@ -195,7 +229,7 @@ static bool release_due(struct direction *direction)
 
 	while (count < BATCH) {
 		frame = frame_at(direction, direction->head + count);
-		if (!has_arrived(frame) || arrival_ns(frame) + direction->delay_ns > now)
+		if (!has_arrived(frame) || due_ns(direction, direction->head + count) > now)
 			break;
 		describe(frame, parts[count], tags[count], &messages[count].msg_hdr);
 		count++;
@@ -236,7 +270,7 @@ static void *carry(void *argument)
 			continue;
 		frame = frame_at(direction, direction->head);
 		if (has_arrived(frame))
-			sleep_until(CLOCK_REALTIME, arrival_ns(frame) + direction->delay_ns);
+			sleep_until(CLOCK_REALTIME, due_ns(direction, direction->head));
 		else
 			wait_for_frame(direction);
 	}
@@ -247,7 +281,9 @@ static void start(struct direction *direction)
 {
 	struct sched_param priority = {.sched_priority = 1};
 	pthread_t thread;
+	uint64_t seed = clock_ns(CLOCK_REALTIME);
 
+	memcpy(direction->random, &seed, sizeof(direction->random));
 	open_direction(direction);
 	if (pthread_create(&thread, NULL, carry, direction))
 		die("cannot start a thread");
@@ -291,8 +327,8 @@ static void print_direction(struct direction *direction)
 
 static void print_all(struct direction *directions)
 {
-	printf("{\"wanted_us\": %.3f, \"realtime\": %s, ", directions[0].delay_ns / 1e3,
-	       realtime ? "true" : "false");
+	printf("{\"wanted_us\": %.3f, \"jitter_us\": %.3f, \"realtime\": %s, ",
+	       directions[0].delay_ns / 1e3, jitter_ns / 1e3, realtime ? "true" : "false");
 	print_direction(&directions[0]);
 	fputs(", ", stdout);
 	print_direction(&directions[1]);
@@ -301,21 +337,22 @@ static void print_all(struct direction *directions)
 }
 
 static const struct help help = {
-	.purpose = "Forward every frame between two devices, both ways, a constant time after its "
+	.purpose = "Forward every frame between two devices, both ways, some time after its "
 		   "arrival.\nSee delayline(8).",
-	.usage = "  delayline DEVICE DEVICE DELAY_NS\n\n"
+	.usage = "  delayline [--jitter NS] DEVICE DEVICE DELAY_NS\n\n"
 		 "DELAY_NS is the delay in nanoseconds, 0 to 100000000. Prints 'ready', and statistics as a\n"
 		 "line of JSON for each line of standard input, until that ends.",
+	.groups = {{"Options", known}},
 	.example = "  delayline eth1 eth2 250000        # 50 km of fibre",
 };
 
 int main(int argc, char **argv)
 {
-	static const struct known_option none[] = {{NULL, NULL, NULL}};
 	static struct direction directions[2];
 	char line[64];
 
-	next_option(argc, argv, none, &help, 3);
+	while (next_option(argc, argv, known, &help, 3) == JITTER)
+		jitter_ns = number(optarg, "--jitter", 0, LARGEST_DELAY_NS);
 	if (argc - optind != 3)
 		die("two devices and a delay are needed; see delayline --help");
 	directions[0].from = directions[1].to = argv[optind];

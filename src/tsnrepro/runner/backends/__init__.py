@@ -7,7 +7,7 @@ from tsnrepro.common.errors import TestbedError
 from tsnrepro.config import Configuration
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.backends.hosts import HostsBackend
-from tsnrepro.runner.faults import NOTHING, Timeline
+from tsnrepro.runner.faults import NOTHING, Fault, Timeline
 from tsnrepro.runner.load import OF_TESTBED, HostOptions, IntendedLoad, LoadOutcome, RoundTrips
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.protocol import HostTestbed, Testbed
@@ -68,11 +68,15 @@ class Backend(Protocol):
         *,
         beside_pps: float = 0.0,
         keep: bool = True,
+        faults: tuple[Fault, ...] = (),
     ) -> RoundTrips:
         """Send one request at a time, as ``sockperf ping-pong`` does.
 
         ``beside_pps`` is the rate of a load of the same payload and configuration beside it. With
-        ``keep`` the record has every observation.
+        ``keep`` the record has every observation. ``faults`` are there from before the first
+        request to the end, whatever their time. A request without an answer has no round trip; on
+        hosts, sockperf then writes no log and the trial fails, so there the faults have to be such
+        as FRER masks.
         """
         ...
 

@@ -36,7 +36,7 @@ from tsnrepro.runner.backends.receiver_options import (
     receiver_options,
     skipping_warmup,
 )
-from tsnrepro.runner.faults import NOTHING, FaultInjector, Timeline
+from tsnrepro.runner.faults import NOTHING, Fault, FaultInjector, Timeline, at_once
 from tsnrepro.runner.load import OF_TESTBED, HostOptions, IntendedLoad, LoadOutcome, RoundTrips
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.hosts.clocks import ClockSyncFailure, why_not_these_clocks
@@ -496,6 +496,7 @@ class HostsBackend:
         *,
         beside_pps: float = 0.0,
         keep: bool = True,
+        faults: tuple[Fault, ...] = (),
     ) -> RoundTrips:
         """Run ``sockperf ping-pong``, beside a load of our talker where one is requested."""
         if beside_pps >= 1:
@@ -505,7 +506,13 @@ class HostsBackend:
         else:
             self._testbed.configure(configuration, _PING_PONG_STREAM)
             load = None
-        with self._counted() as counters, self._beside(load):
+        if faults:
+            # ARP fails over a dead path.
+            self._testbed.pin_neighbours()
+        timeline, seconds = Timeline(at_once(faults)), duration_s + 2 * OVERHEAD_SECONDS
+        injector = FaultInjector(self._testbed, timeline, seconds)
+        with self._counted() as counters, self._beside(load), injector:
+            injector.run()
             text, log = self._run_sockperf(payload_bytes, duration_s)
         if keep:
             self._measured.outputs |= {"sockperf.txt": text, SOCKPERF_LOG: log}

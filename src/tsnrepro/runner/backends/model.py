@@ -41,7 +41,7 @@ from tsnrepro.model.result import PingPongAccount, SimulationResult, StreamAccou
 from tsnrepro.native.streams.log import LISTENER_DTYPE, Records
 from tsnrepro.records.accounting import REASSEMBLY, SOCKET_BUFFER, SOCKET_CLOSED, STACK, Accounting
 from tsnrepro.records.store import HALF_ROUND_TRIPS, Trial
-from tsnrepro.runner.faults import NOTHING, AppliedFault, Fault, LatentAlarm, Timeline
+from tsnrepro.runner.faults import NOTHING, AppliedFault, Fault, LatentAlarm, Timeline, at_once
 from tsnrepro.runner.load import OF_TESTBED, HostOptions, IntendedLoad, LoadOutcome, RoundTrips
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.runner.simulated import counts_of
@@ -203,6 +203,7 @@ class ModelBackend:
         *,
         beside_pps: float = 0.0,
         keep: bool = True,
+        faults: tuple[Fault, ...] = (),
     ) -> RoundTrips:
         """Simulate a ping-pong, beside a load where one is requested.
 
@@ -213,10 +214,11 @@ class ModelBackend:
         """
         load = IntendedLoad(configuration, payload_bytes, beside_pps, duration_s)
         back = self._testbed.route(configuration, back=True)
-        streams = [self._stream(load, PingPong(answer_route=back))]
+        timeline = Timeline(at_once(faults))
+        streams = [self._stream(load, PingPong(answer_route=back), timeline=timeline)]
         if beside_pps >= 1:
             streams.append(self._stream(load, ConstantRate(rate_mbps=load.rate_mbps), "load"))
-        result = self._simulate(streams, float(duration_s), record=[STREAM])
+        result = self._simulate(streams, float(duration_s), record=[STREAM], timeline=timeline)
         answers, counts = result.logs.answers, result.streams[STREAM].ping_pong
         if answers is None or not len(answers) or counts is None:
             raise ToolError("no request was answered", f"model, trial {self._trial.label}")

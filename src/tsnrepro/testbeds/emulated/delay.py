@@ -1,4 +1,4 @@
-"""Longer cables: a host between the switches that forwards frames after a constant delay.
+"""Longer cables: a host between the switches that forwards frames after a delay.
 
 It needs no queueing discipline: the program ``delayline`` keeps each frame in the kernel's receive
 ring until it is due.
@@ -13,14 +13,22 @@ DELAY = "delay"
 
 
 class DelayLine:
-    """A running delay line between the ports ``aN`` (to sw1) and ``bN`` (to sw2) of its host."""
+    """A running delay line between the ports ``aN`` (to sw1) and ``bN`` (to sw2) of its host.
+
+    ``times_us`` are the path's delay and jitter.
+    """
 
     def __init__(
-        self, program: str, host: RemoteHost, path: int, delay_us: float, deadline_s: float
+        self,
+        program: str,
+        host: RemoteHost,
+        path: int,
+        times_us: tuple[float, float],
+        deadline_s: float,
     ):
         self.towards_sw1, self.towards_sw2 = ports(path)
-        nanoseconds = str(round(delay_us * 1000))
-        command = [program, self.towards_sw1, self.towards_sw2, nanoseconds]
+        delay, jitter = (str(round(time * 1000)) for time in times_us)
+        command = [program, "--jitter", jitter, self.towards_sw1, self.towards_sw2, delay]
         self._process: RemoteProcess = host.start(command, deadline_s=deadline_s)
         line = self._process.read_line()
         if line != "ready":

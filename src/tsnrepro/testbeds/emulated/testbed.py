@@ -231,11 +231,11 @@ class EmulatedTestbed:
 
     def _start_delay_lines(self) -> None:
         """Start the delay lines that are not running."""
-        for path, delay_us in self.settings.delayed_paths.items():
+        for path, times_us in self.settings.delayed_paths.items():
             port = self.member_ports()[path]
             if port not in self._delays or not self._delays[port].running:
                 program = str(frer.delayline())
-                line = DelayLine(program, self.hosts[DELAY], path, delay_us, _TRACE_SECONDS)
+                line = DelayLine(program, self.hosts[DELAY], path, times_us, _TRACE_SECONDS)
                 self._delays[port] = line
 
     def _start_stations(self) -> None:
