@@ -57,7 +57,7 @@ latency._HELD_SAMPLES = int(sys.argv[3])
 began = time.perf_counter()
 store = RawStore(root, "model", "large", "latency")
 store.read(store.folder / trial)
-series = latency.samples(root / "run.json")[trial]
+series = latency.series(root / "run.json")[trial]
 moments = [series.mean, series.sd, series.min, series.max] if isinstance(series, LongSeries) else []
 estimates = {q: correlated_quantile(series, q) for q in latency.TOGETHER}
 figure = latency_distribution({"control": [series]}, "model")

@@ -31,7 +31,7 @@ def test_a_campaign_has_a_section_for_each():
 
 
 def test_every_notebook_belongs_to_an_experiment_or_is_listed():
-    others = {"audit", "loss-study", "threshold-study"}
+    others = {"audit", "grid", "loss-study", "threshold-study"}
     for part in ("measure", "analyse"):
         found = {path.stem for path in tracked(f"notebooks/{part}/*.ipynb")}
         assert found - others <= {*experiments()}

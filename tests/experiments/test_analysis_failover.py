@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.container import ErrorbarContainer
 
 from tsnrepro.config.registry import experiment
 from tsnrepro.experiments.failure import analysis as failure
@@ -132,14 +131,3 @@ def test_alarms_that_nobody_could_raise_are_unknown():
     rows = failure.summary(table).set_index("configuration")
     assert pd.isna(rows.loc["frer", "alarms"])
     assert rows.loc["control", "alarms"] == 0
-
-
-def test_losses_have_limits_where_repetitions_give_some():
-    three = trials(lost=[10, 20, 30]).assign(sent=1000, first_alarm_s=None)
-    (axes,) = figures.losses(three, "invented").axes
-    (bar,) = [found for found in axes.containers if isinstance(found, ErrorbarContainer)]
-    ((low, _), (high, _)) = bar[2][0].get_segments()[0]
-    assert 0 <= low < 2 < high
-    once = three[three["repetition"] == 1]
-    (axes,) = figures.losses(once, "invented").axes
-    assert not any(isinstance(found, ErrorbarContainer) for found in axes.containers)

@@ -192,26 +192,6 @@ def test_payloads_have_a_panel_of_their_own(documents):
     assert labels == ["64 B:\nloss (%)", "512 B payload:\nloss (%)"]
 
 
-def bars(figure):
-    """Return the error bars of all panels."""
-    return [bar for axes in figure.axes for bar in axes.containers if bar.has_yerr]
-
-
-def test_losses_have_limits_where_repetitions_give_some(documents):
-    losses = rfc2544.loss_table(documents)
-    lossy = losses[(losses["procedure"] == "at_loads") & (losses["loss_percent"] > 0)]
-    scattered = lossy.assign(
-        loss_percent=lossy["loss_percent"] * (1 + lossy["repetition"].astype(float) / 100)
-    )
-    drawn = bars(rfc2544_figures.frame_loss(scattered, "invented"))
-    points = scattered.groupby(
-        ["configuration", "frame_bytes", "payload_bytes", "asked_percent"], dropna=False
-    )
-    assert len(drawn) == len(points)
-    alone = scattered[scattered["repetition"] == 1]
-    assert bars(rfc2544_figures.frame_loss(alone, "invented")) == []
-
-
 def test_loads_that_were_not_offered_have_no_loss_and_are_counted():
     """A talker that reaches 92 % of the line for full frames."""
     of = FrameLossSettings(frames_bytes=[1518], duration_s=10, step_percent=10)

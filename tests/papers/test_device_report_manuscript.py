@@ -65,7 +65,8 @@ class TestPages:
         assert "시스템복구" not in text
         write_html(paper.folder, results / "paper", tmp_path / "page.html")
         assert "GS308" in (tmp_path / "page.html").read_text(encoding="utf-8")
-        assert compiled(files_of(paper.folder, results / "paper", "arxiv"), paper.name)
+        files = files_of(paper.folder, results / "paper", "arxiv")
+        assert compiled(files, {paper.name: 2})[paper.name]
 
     @pytest.mark.parametrize("kind", ["imported", "model"])
     def test_other_testbeds_have_switches(self, kind, tmp_path):

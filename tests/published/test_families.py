@@ -155,7 +155,7 @@ def test_claim_and_sentence_and_report_agree(p_value, words, tmp_path):
     assert resting
     judged = judge(resting, "emulated/test", catalog(), load_measured_runs(folders))
     # What the report prints of the same runs.
-    site = _Site(tmp_path, [AnalysedRun.load(folder) for folder in folders.values()], ())
+    site = _Site(tmp_path, [AnalysedRun.load(folder) for folder in folders.values()], (), "en")
     for judgement in judged:
         name = PAPER_OF[judgement.claim.document]
         printed = judged_together(made, [sources_of(name).primary, *primary_of_papers()])

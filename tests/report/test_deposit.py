@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tarfile
 import zlib
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -17,6 +18,8 @@ import yaml
 import tsnrepro
 from tsnrepro.common.errors import PublishError, RecordError
 from tsnrepro.common.repository import root
+from tsnrepro.published import families
+from tsnrepro.report import questions
 from tsnrepro.report.archive import unpacked, verify_archive
 from tsnrepro.report.deposit import write_deposit
 from tsnrepro.report.questions import QUESTIONS
@@ -25,10 +28,22 @@ TOP = "tsnrepro-short"
 VALUES = "results/model/short/tcp/values.json"
 
 
+# The run has no links that limit it: a question and a paper that rest on what it has.
+(ASKED,) = (one for one in QUESTIONS if one.rests_on == "tcp.limit.equivalence.verdict")
+QUESTION = replace(ASKED, rests_on="tcp.equivalence.verdict", measured={})
+
+
+def deposited_with_an_answer(target, run):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(questions, "QUESTIONS", (QUESTION,))
+        patch.setattr(families, "primary_of_papers", lambda: [["tcp.equivalence"]])
+        return write_deposit(target, [run], uncommitted=True)
+
+
 @pytest.fixture(scope="module")
 def archive(simulated_run_folder, tmp_path_factory):
     target = tmp_path_factory.mktemp("deposit") / f"{TOP}.tar.gz"
-    write_deposit(target, [simulated_run_folder], uncommitted=True)
+    deposited_with_an_answer(target, simulated_run_folder)
     return target
 
 
@@ -95,7 +110,7 @@ def test_a_deposit_is_loaded_like_a_campaign(archive, simulated_run_folder):
 
 def test_equal_files_give_equal_bytes(archive, simulated_run_folder, tmp_path):
     again = tmp_path / archive.name
-    digest = write_deposit(again, [simulated_run_folder], uncommitted=True)
+    digest = deposited_with_an_answer(again, simulated_run_folder)
     assert again.read_bytes() == archive.read_bytes()
     assert (tmp_path / f"{archive.name}.sha256").read_text() == f"{digest}  {archive.name}\n"
 
@@ -134,12 +149,9 @@ def test_the_readme_begins_with_what_the_record_answers(folder):
     assert "ARTIFACT.md" in preface
     values = {item["key"]: item for item in json.loads((folder / VALUES).read_text("utf-8"))}
     rows = re.findall(r"^\| (.+) \| (.+) \| `(.+)` \|$", preface, re.M)
-    assert [(text, key) for text, _, key in rows] == [
-        ("Does FRER change TCP goodput?", "tcp.equivalence.verdict")
-    ]
-    answers = {question.rests_on: question.answers for question in QUESTIONS}
+    assert [(text, key) for text, _, key in rows] == [(QUESTION.text, QUESTION.rests_on)]
     for _, answer, key in rows:
-        assert answer == answers[key][values[key]["value"]]
+        assert answer == QUESTION.answers[values[key]["value"]]
 
 
 def test_the_readme_links_to_files_that_are_in_it(folder):

@@ -65,9 +65,8 @@ COVERED = {
     r"tsnrepro audit \w+.*": "tests/published/test_report.py",
     r"tsnrepro study plan \w+": "tests/repository/test_readme_commands.py::test_a_command_runs",
     r"tsnrepro import FOLDER --mapping \w+ --as \w+": "tests/imports/test_imports_analyses.py",
-    r"snakemake --cores \d+ (arxiv|anonymous|journal|html|wordcount)": (
-        f"{WHOLE_WAY}::test_papers_are_packed"
-    ),
+    r"snakemake --cores \d+ (arxiv|anonymous|journal|html|wordcount)"
+    r"( --config 'papers=\[[\w-]+\]')?": (f"{WHOLE_WAY}::test_papers_are_packed"),
     r"snakemake --cores \d+ diff --config against=\S+": (f"{WHOLE_WAY}::test_papers_are_packed"),
     r"cd paper/[\w-]+ && latexmk": "tests/papers/test_frer_udp_manuscript.py",
     r"snakemake --cores \d+ site": "tests/workflow/test_site_and_deposit.py",

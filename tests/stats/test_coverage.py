@@ -57,6 +57,7 @@ def test_too_narrow_an_interval_is_detected(coverage, monkeypatch):
     # Datagrams as the unit, which bursts of them refute.
     of_trials = coverage.share
     monkeypatch.setattr(coverage, "share", lambda lossy, runs: of_trials(100 * lossy, 100 * runs))
-    cells = coverage.run(["losses"], 200)
+    families = ["losses"]
+    cells = coverage.run(families, 200)
     wrong = [c for c in cells if c.method == "chance that a trial loses" and not c.acceptable()]
     assert len(wrong) >= 10

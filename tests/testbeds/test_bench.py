@@ -277,19 +277,17 @@ def killed(pc, commands=NEVER, seconds=0.0):
 def test_a_campaign_that_is_killed_at_any_command_leaves_ports_that_are_given_back(cable):
     total = commands_of_a_campaign(cable)
     step = max(1, total // KILLS)
-    moved = 0
     for commands in range(0, total, step):
         with unchanged(cable):
             killed(cable, commands)
-            moved += TALKER_PORT not in cable.run("ls", "/sys/class/net")
             _, err = cable.python(GIVE_BACK)
             assert not err, (commands, err)
-    assert moved, "no kill came while the ports were away"
 
 
 def test_a_campaign_that_is_killed_while_it_measures_is_given_back_by_the_next(cable):
     with unchanged(cable):
         assert "up" in killed(cable, seconds=0.3)
+        assert TALKER_PORT not in cable.run("ls", "/sys/class/net")
         assert namespace(NAME, "sw1") in cable.run("ip", "netns", "list")
         out, err = cable.python(OPEN)
         assert "up" in out, err

@@ -72,6 +72,9 @@ def defaults(notebook):
 def test_the_defaults_of_a_notebook_are_there(path):
     """A notebook that is opened by hand measures a campaign that exists, and reads its results."""
     given = defaults(path)
+    if path.stem == "grid":  # of a campaign of one's own
+        assert given["run"].endswith("/run.json")
+        return
     if run := given.get("run"):
         folder, testbed, campaign, experiment, manifest = run.split("/")
         assert (folder, experiment, manifest) == ("results", path.stem, "run.json")

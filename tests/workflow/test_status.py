@@ -99,7 +99,7 @@ def test_results_are_stale_when_what_they_rest_on_changed(repository, monkeypatc
     with monkeypatch.context() as patch:
         for other in ({"name": "tcp"}, {"reads": ("config/testbeds/emulated.yaml",)}):
             declared = replace(status.experiment_of("loss"), **other)
-            patch.setattr(status, "experiment_of", lambda _, declared=declared: declared)
+            patch.setattr(status, "analysed_experiment", lambda *_, declared=declared: declared)
             assert of("loss").analysis.startswith("stale: its analysis, or a file that it reads")
     run = values.with_name("run.json")
     run.write_text(run.read_text() + "\n")

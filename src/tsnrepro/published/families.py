@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tsnrepro.config.papers import manuscripts, sources_of
 from tsnrepro.records.values import Result
-from tsnrepro.stats.comparisons import holm
-from tsnrepro.stats.equivalence import Verdict
 from tsnrepro.stats.estimate import SIGNIFICANCE
 
 EXPLORATORY = "exploratory"
@@ -49,6 +47,10 @@ def judged_together(
         ``KEY.p`` of a primary comparison is Holm's, and ``KEY.verdict`` follows from it. Every
         other verdict that a test gives is "exploratory", whatever it was.
     """
+    # Not above: they take scipy, which who reads the documents' numbers alone does not need.
+    from tsnrepro.stats.comparisons import holm  # noqa: PLC0415
+    from tsnrepro.stats.equivalence import Verdict  # noqa: PLC0415
+
     found, judged, declared = dict(values), {}, set()
     families = primary_of_papers() if papers is None else list(papers)
     for prefix in ("", *(f"{column}." for column in columns)):

@@ -15,6 +15,7 @@ from tsnrepro.common.errors import PublishError, RecordError
 from tsnrepro.common.repository import git_in, root
 from tsnrepro.papers.manuscript import SUPPLEMENT
 from tsnrepro.papers.tarball import write_tarball
+from tsnrepro.published.families import judged_together
 from tsnrepro.records.files import sha256_of
 from tsnrepro.records.integrity import changed_outputs, verify_run
 from tsnrepro.records.store import RUN_FILE, SUMS, RawStore, open_run
@@ -261,7 +262,7 @@ def _described(
 
 
 def _answers(recorded: Iterable[_Recorded]) -> Iterator[Answer]:
-    values = load_values(item.run.folder / VALUES_FILE for item in recorded)
+    values = judged_together(load_values(item.run.folder / VALUES_FILE for item in recorded))
     for found in answered(values, addresses={key: key for key in values}, figures={}):
         yield Answer(found["text"], found["answer"], found["address"])
 

@@ -12,8 +12,6 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tsnrepro.stats.estimate import Estimate, Limits
-
 COLUMN_INCHES = 3.4
 COLOURS: dict[str, tuple] = dict(
     zip(("control", "frer"), sns.color_palette("colorblind")[:2], strict=True)
@@ -113,19 +111,3 @@ def note_empty(axes: Axes, note: str = "no trials") -> None:
     """Write into a panel why it shows nothing."""
     axes.text(0.5, 0.5, note, ha="center", va="center", transform=axes.transAxes, color=GREY)
     axes.set(xticks=[], yticks=[])
-
-
-def bounds(
-    axes: Axes, found: Estimate, place: float, *, colour: Any = "0.2", lying: bool = False
-) -> None:
-    """Draw the limits of an estimate where they are bounds: a range is no error bar.
-
-    They stand at ``place`` of the axis of x or, ``lying``, lie at that of y.
-    """
-    if found.limits is not Limits.BOUND:
-        return
-    ends = [[found.value - found.low], [found.high - found.value]]
-    at = {"x": [found.value], "y": [place], "xerr": ends}
-    if not lying:
-        at = {"x": [place], "y": [found.value], "yerr": ends}
-    axes.errorbar(**at, fmt="none", ecolor=colour, elinewidth=0.7, capsize=1.5)

@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.experiments.failure.analysis import FAILOVER, prepared, summary
+from tsnrepro.experiments.failure.analysis import FAILOVER, summary
 from tsnrepro.native.streams.log import decompress
 from tsnrepro.records.store import ARRIVALS, open_run
-from tsnrepro.results.estimates import loss
-from tsnrepro.results.figures import COLOURS, LABELS, bounds, new, stacked
+from tsnrepro.results.figures import COLOURS, LABELS, new, stacked
 
 _BINS = 120
 # Drawn before a cut and after it.
@@ -116,20 +114,14 @@ def _received_around(
 
 
 def losses(trials: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the mean share of lost datagrams in each scenario, FRER beside control.
-
-    Bars have limits where repetitions give some: a range is no error bar.
-    """
-    shares = prepared(trials).assign(percent=_percent)
+    """Draw the mean share of lost datagrams in each scenario, FRER beside control."""
     table = summary(trials).assign(percent=_percent)
     wide = table.pivot_table(index="variant", columns="configuration", values="percent")
     figure, axes = new(0.6 + 0.22 * len(wide), testbed)
     rows = np.arange(len(wide))
     for offset, name in zip((0.18, -0.18), CONFIGURATIONS, strict=True):
         if name in wide:
-            places = dict(zip(wide.index, rows + offset, strict=True))
             axes.barh(rows + offset, wide[name], 0.34, color=COLOURS[name], label=LABELS[name])
-            _limits(axes, shares[shares["configuration"] == name], places)
     axes.set_yticks(rows, wide.index)
     axes.set_xscale("symlog", linthresh=0.1)
     axes.set_xlim(0, 130)
@@ -140,9 +132,3 @@ def losses(trials: pd.DataFrame, testbed: str) -> Figure:
 
 def _percent(table: pd.DataFrame) -> pd.Series:
     return 100 * table["lost"] / table["sent"]
-
-
-def _limits(axes: Axes, trials: pd.DataFrame, places: dict[Hashable, float]) -> None:
-    """Draw the limits of the loss of each variant, at its bar's place."""
-    for variant, group in trials.groupby("variant"):
-        bounds(axes, loss(group, "percent"), places[variant], lying=True)

@@ -12,21 +12,18 @@ from matplotlib.lines import Line2D
 
 from tsnrepro.experiments.rfc2544.analysis import ANSWERS, limits_table, published_throughput
 from tsnrepro.experiments.rfc2544.loads import (
-    GIVEN_LOADS,
     LOSS_SIZES,
     Size,
     offered,
     published_loss,
     sizes_of,
 )
-from tsnrepro.results.estimates import loss
 from tsnrepro.results.figures import (
     COLOURS,
     GREY,
     LABELS,
     MARKERS,
     STYLES,
-    bounds,
     new,
     note_empty,
     stacked,
@@ -166,8 +163,8 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
 
     ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.loss_table`; sizes asked for
     as payloads have panels of their own. Crosses are what fail-operational prints (tables 9A to
-    9C), its rates relative to the limit of the same payload. Bars are limits over repetitions.
-    Points whose load the generator did not reach are left out; the legend has their number.
+    9C), its rates relative to the limit of the same payload. Points whose load the generator did
+    not reach are left out; the legend has their number.
     """
     left_out, table = int(table["generator_limited"].sum()), offered(table)
     sizes = [s for s in sizes_of(table) if s.size_bytes in LOSS_SIZES and len(s.of(table))]
@@ -204,7 +201,6 @@ def _loss_panel(axes: Axes, table: pd.DataFrame, size: Size) -> None:
             label=name,
             **_fill(configuration),
         )
-        _loss_limits(axes, group, COLOURS[configuration])
     load, printed = _published_loss(size.size_bytes)
     axes.plot(
         load, printed, "x", color="black", markersize=3.5, label="published (payload of that size)"
@@ -215,15 +211,6 @@ def _loss_panel(axes: Axes, table: pd.DataFrame, size: Size) -> None:
     axes.minorticks_off()
     payload = " payload" if size.kind == "payload" else ""
     axes.set_ylabel(f"{size.size_bytes} B{payload}:\nloss (%)")
-
-
-def _loss_limits(axes: Axes, table: pd.DataFrame, colour: Any) -> None:
-    """Draw the limits of the mean loss at given loads where repetitions give some.
-
-    A range is no error bar, and the downward procedure chooses its loads by their results.
-    """
-    for _, at in table[table["procedure"] == GIVEN_LOADS].groupby("asked_percent"):
-        bounds(axes, loss(at, "loss_percent"), at["offered_percent"].mean(), colour=colour)
 
 
 def _published_loss(size: int) -> tuple[pd.Series, pd.Series]:
