@@ -486,7 +486,7 @@ def test_a_dry_run_prints_every_command_and_changes_nothing(tmp_path, monkeypatc
         "sw1# bridge vlan add dev eth4 vid 10 pvid untagged",
         "sw1# frer iflow 1 --generation 1 --dev1 eth1 --dev2 eth2",
         "sw1# frer cs 0 --enable 1 --alg 0 --hlen 512 --reset_time 200 --take_no_seq 0",
-        "sw2# ip link set dev eth1 mtu 1600 up",
+        "sw2# ip link set dev eth1 mtu 1600 promisc on up",
         "talker# ip addr add 10.0.100.1/24 dev enp2s0",
     )
     assert [line for line in wanted if line not in printed] == []
