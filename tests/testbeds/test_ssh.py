@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tsnrepro.common.errors import CommandError, TestbedError
-from tsnrepro.testbeds.emulated import testbed as emulated
+from tsnrepro.testbeds.emulated import servers
 from tsnrepro.testbeds.emulated.namespace import SSHD
 from tsnrepro.testbeds.emulated.servers import SSHD_FOLDER
 from tsnrepro.testbeds.hosts import ssh
@@ -49,7 +49,7 @@ def test_a_host_with_another_key_is_refused(one_host, monkeypatch):
     def expecting_another_key(name, _host_key, user, key, sock):
         return SshHost(name, other, user, key, sock=sock)
 
-    monkeypatch.setattr(emulated, "SshHost", expecting_another_key)
+    monkeypatch.setattr(servers, "SshHost", expecting_another_key)
     with pytest.raises(TestbedError, match="talker") as refused:
         one_host.connect()
     assert isinstance(refused.value.__cause__, paramiko.BadHostKeyException)
@@ -68,7 +68,7 @@ def test_a_login_with_another_key_is_refused(one_host, monkeypatch):
     def with_another_login(name, host_key, user, _key, sock):
         return SshHost(name, host_key, user, other, sock=sock)
 
-    monkeypatch.setattr(emulated, "SshHost", with_another_login)
+    monkeypatch.setattr(servers, "SshHost", with_another_login)
     with pytest.raises(TestbedError, match="no SSH connection: Authentication failed"):
         one_host.connect()
 
