@@ -232,9 +232,17 @@ def after_edit(repository, name, old, new):
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-REPORT, PAPER = f"results/reports/{SELECTION}", f"results/papers/{SELECTION}/frer-udp"
-PRINTED = {f"paper_inputs {PAPER}/values.tex"}
-PRINTED |= {f"paper {PAPER}/frer-udp.pdf", f"paper_html {PAPER}/frer-udp.html"}
+REPORT, PAPERS = f"results/reports/{SELECTION}", ("frer-udp", "device-report", "device-report-ko")
+
+
+def printed(name):
+    """Return the jobs that print a paper again."""
+    folder = f"results/papers/{SELECTION}/{name}"
+    made = {f"paper {folder}/{name}.pdf", f"paper_html {folder}/{name}.html"}
+    return made | {f"paper_inputs {folder}/values.tex"}
+
+
+PRINTED = set().union(*map(printed, PAPERS))
 AUDITED = {f"audit {REPORT}/ledger.html", f"report {REPORT}/index.html"}
 
 
@@ -284,7 +292,7 @@ EDITS = {
         "paper/frer-udp/main.tex",
         "\\maketitle",
         "\\maketitle{}",
-        {*PRINTED, f"report {REPORT}/index.html"},
+        {*printed("frer-udp"), f"report {REPORT}/index.html"},
     ),
     "nothing but its time": (
         "src/tsnrepro/stats/estimate.py",
