@@ -186,3 +186,24 @@ def unchanged(pc: Pc) -> Iterator[None]:
     before = pc.state()
     yield
     assert pc.state() == before
+
+
+# Sends that many frames; returns those over each member path, those eliminated, those delivered.
+SENT = """\
+from tsnrepro.common.topology import LISTENER, TALKER
+from tsnrepro.testbeds.quiescence import settle
+from tsnrepro.tools.frerctl import StreamFilter
+from tsnrepro.tools.snapshot import CounterDifferences
+from tsnrepro.native import streams
+from tsnrepro.native.streams.command import Pacing, StopCondition, talker
+
+def sent(count):
+    before = testbed.snapshot()
+    argv = talker(str(streams.talker()), testbed.address(LISTENER), 5202, Pacing(500_000),
+                  StopCondition(count, 5), payload_bytes=256)
+    testbed.hosts[TALKER].run(argv, deadline_s=10).check()
+    settle(testbed, 256)
+    found = CounterDifferences(before, testbed.quiescent_snapshot())
+    over = [found.port("sw2", m, "in").stream_frames for m in testbed.member_ports()]
+    return over, found.at("sw2", "eliminated"), found.port(LISTENER, "eth0", "in").stream_frames
+"""

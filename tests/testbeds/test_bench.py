@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from benches import BAD_DEVICE, LISTENER_PORTS, SPOILS, TALKER_PORTS, Pc, unchanged
+from benches import BAD_DEVICE, LISTENER_PORTS, SENT, SPOILS, TALKER_PORTS, Pc, unchanged
 
 from tsnrepro.testbeds.bench.ports import namespace
 
@@ -133,25 +133,7 @@ def test_what_a_bad_device_does_is_between_the_ports(tmp_path, alone, spoils):
     assert share[0] <= lost / found["sent"] <= share[1]
 
 
-FRER = """\
-from dataclasses import replace
-from tsnrepro.common.topology import LISTENER, TALKER
-from tsnrepro.testbeds.quiescence import settle
-from tsnrepro.tools.frerctl import StreamFilter
-from tsnrepro.tools.snapshot import CounterDifferences
-from tsnrepro.native import streams
-from tsnrepro.native.streams.command import Pacing, StopCondition, talker
-
-def sent(count):
-    before = testbed.snapshot()
-    argv = talker(str(streams.talker()), testbed.address(LISTENER), 5202, Pacing(500_000),
-                  StopCondition(count, 5), payload_bytes=256)
-    testbed.hosts[TALKER].run(argv, deadline_s=10).check()
-    settle(testbed, 256)
-    found = CounterDifferences(before, testbed.quiescent_snapshot())
-    over = [found.port("sw2", m, "in").stream_frames for m in testbed.member_ports()]
-    return over, found.at("sw2", "eliminated"), found.port(LISTENER, "eth0", "in").stream_frames
-
+FRER = f"""{SENT}
 with testbed:
     testbed.configure("frer", StreamFilter("udp", 5202))
     testbed.pin_neighbours()

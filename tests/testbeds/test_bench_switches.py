@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from benches import SENT
 from racks import AroundPc, fingerprint
 
 from tsnrepro.common.errors import ConfigurationError
@@ -22,28 +23,13 @@ settings = parse(BenchSettings, json.loads(sys.argv[1]), "a bench of a test")
 folder = Path(sys.argv[3])
 testbed = SwitchedBench(settings, sys.argv[2], "a test", folder)
 """
-SEND = """\
-from tsnrepro.common.topology import LISTENER, TALKER
-from tsnrepro.testbeds.quiescence import settle
-from tsnrepro.tools.frerctl import StreamFilter
-from tsnrepro.tools.snapshot import CounterDifferences
-from tsnrepro.native import streams
-from tsnrepro.native.streams.command import Pacing, StopCondition, talker
-
-def sent(configuration, count):
-    testbed.configure(configuration, StreamFilter("udp", 5202))
-    testbed.pin_neighbours()
-    before = testbed.snapshot()
-    argv = talker(str(streams.talker()), testbed.address(LISTENER), 5202, Pacing(500_000),
-                  StopCondition(count, 5), payload_bytes=256)
-    testbed.hosts[TALKER].run(argv, deadline_s=10).check()
-    settle(testbed, 256)
-    found = CounterDifferences(before, testbed.quiescent_snapshot())
-    over = [found.port("sw2", m, "in").stream_frames for m in testbed.member_ports()]
-    return over, found.at("sw2", "eliminated"), found.port(LISTENER, "eth0", "in").stream_frames
-
+SEND = f"""{SENT}
 with testbed:
-    found = [sent("control", 200), sent("frer", 200)]
+    found = []
+    for configuration in ("control", "frer"):
+        testbed.configure(configuration, StreamFilter("udp", 5202))
+        testbed.pin_neighbours()
+        found.append(sent(200))
     facts = testbed.describe()
 print("RESULT" + json.dumps([*found, facts["testbed"], facts["settings"]["device"]]))
 """

@@ -28,7 +28,7 @@ from tsnrepro.experiments.loss.baseline import BENCH, DEVICE, NOTHING, beside_ba
 from tsnrepro.papers.data_sources import DataSources
 from tsnrepro.published.derived_results import DerivedResult, RecordedValues, derived
 from tsnrepro.records.values import FACTS, TABLES_FOLDER, Result
-from tsnrepro.results.figures import COLOURS, GREY, MARKERS, new
+from tsnrepro.results.figures import COLOURS, GREY, MARKERS, loss_axis, new, save_pdf
 from tsnrepro.results.numbers import TEX
 from tsnrepro.results.verdicts import CANNOT_TELL
 
@@ -419,11 +419,9 @@ class DeviceReport:
         figure = axes.figure
         assert isinstance(figure, Figure)
         figure.legend(loc="outside right upper", prop={"family": _FONTS, "size": 7})
-        folder.mkdir(parents=True, exist_ok=True)
-        # No date in the file: the same data give the same bytes.
-        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+        written = save_pdf(figure, folder, name)
         plt.close(figure)
-        return folder / f"{name}.pdf"
+        return written
 
     def _draw(self, axes: Axes, test: Test, rows: list[Row]) -> None:
         """Draw columns over a factor, with their limits; the baseline's in grey."""
@@ -471,10 +469,7 @@ class DeviceReport:
                     color=GREY if beside else COLOURS[name],
                     label=before + self._words.axes[name],
                 )
-        axes.set_yscale("symlog", linthresh=0.01, linscale=0.5)
-        axes.set_ylim(-0.003, 100)
-        axes.set_yticks([0, 0.01, 1, 100], ["0", "0.01", "1", "100"])
-        axes.minorticks_off()
+        loss_axis(axes)
 
     # --- JSON ---------------------------------------------------------------------------------
 

@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tsnrepro.stats.checks import check_probability, finite_values, is_constant
-from tsnrepro.stats.comparisons import (
-    difference_of_means,
-)
+from tsnrepro.stats.comparisons import difference_of_means
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, MIN_RUNS, Estimate, Limits, without_interval
 from tsnrepro.stats.proportions import upper_bound_when_none_lost
 from tsnrepro.stats.replication import with_range
 
-# Share of the nominal tails in Student's limits; benchmarks/intervals.py shows that they cover.
+# Share of the nominal tails in a trend's limits; benchmarks/intervals.py shows that they cover in
+# spite of bursts.
 _TAILS = 1 / 3
 
 
@@ -134,13 +133,8 @@ def trend_over_runs(
         return without_interval(mean, why, runs.size, unit, level)
     if is_constant(slopes):
         return without_interval(mean, "no spread", runs.size, unit, level)
-    zeros = np.zeros(half)
-    found = difference_of_means(slopes, zeros, _widened(level), unit, paired=True).estimate
+    zeros, widened = np.zeros(half), 1 - _TAILS * (1 - level)
+    found = difference_of_means(slopes, zeros, widened, unit, paired=True).estimate
     how = "with a third of the tails, over slopes of pairs, a run of each half"
     method = f"{Limits.BOUND}: Student t {how}"
     return replace(found, level=level, n=runs.size, method=method, limits=Limits.BOUND)
-
-
-def _widened(level: float) -> float:
-    """Return the nominal level of Student's limits that hold with a level in spite of bursts."""
-    return 1 - _TAILS * (1 - level)

@@ -24,6 +24,7 @@ from tsnrepro.results.figures import (
     LABELS,
     MARKERS,
     STYLES,
+    loss_axis,
     new,
     note_empty,
     stacked,
@@ -205,10 +206,7 @@ def _loss_panel(axes: Axes, table: pd.DataFrame, size: Size) -> None:
     axes.plot(
         load, printed, "x", color="black", markersize=3.5, label="published (payload of that size)"
     )
-    axes.set_yscale("symlog", linthresh=0.01, linscale=0.5)
-    axes.set_ylim(-0.003, 100)
-    axes.set_yticks([0, 0.01, 1, 100], ["0", "0.01", "1", "100"])
-    axes.minorticks_off()
+    loss_axis(axes)
     payload = " payload" if size.kind == "payload" else ""
     axes.set_ylabel(f"{size.size_bytes} B{payload}:\nloss (%)")
 
