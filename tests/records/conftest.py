@@ -18,6 +18,8 @@ ROOM_BYTES = 8_000_000
 SETTLE_SECONDS = 0.15
 # Reassembly times out after a second on the testbed.
 REASSEMBLY_SECONDS = 1.6
+# The kernel frees what a closed socket held after an RCU grace period, long on a busy machine.
+FREED_SECONDS = 1.0
 _TRIALS = 3
 
 
@@ -82,8 +84,12 @@ class Bench:
         if receiver:
             received = _read_all(receiver) if read else 0
             receiver.close()
-        after = _without(self.testbed.snapshot(), before, missed)
-        return account(before, after, datagrams, received, self.testbed.host_of)
+        deadline = time.monotonic() + FREED_SECONDS
+        while True:
+            after = _without(self.testbed.snapshot(), before, missed)
+            found = account(before, after, datagrams, received, self.testbed.host_of)
+            if found.untraced <= missed or time.monotonic() > deadline:
+                return found
 
     @contextmanager
     def throttled(self, host: str, port: str, rate: str, burst: int, limit: int):
