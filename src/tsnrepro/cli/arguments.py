@@ -20,17 +20,10 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """Add a command to a parser's subcommands and return its own parser.
 
-    Parameters
-    ----------
-    commands
-        What ``add_subparsers`` returned.
-    name, run, summary
-        The command, the function that it calls (none where its own subcommands do), and what it
-        does, in one line.
-    examples
-        Command lines to show below its options.
-    hidden
-        Leave it out of ``--help``: only rules call it.
+    ``commands``: what ``add_subparsers`` returned; ``name``, ``run``, ``summary``: the command, the
+    function that it calls (none where its own subcommands do), and what it does, in one line;
+    ``examples``: command lines to show below its options. ``hidden``: leave it out of ``--help``:
+    only rules call it.
     """
     listed = {} if hidden else {"help": summary}
     parser = commands.add_parser(
@@ -48,15 +41,8 @@ def add_command(
 def add_name(parser: argparse.ArgumentParser, argument: str, **options: Any) -> None:
     """Add an argument whose values are names that a shell completes.
 
-    Parameters
-    ----------
-    parser
-        The command's.
-    argument
-        ``testbed``, ``campaign``, ``experiment``, ``trial``, ``study`` or ``mapping``, as an option
-        or not.
-    options
-        Those of ``add_argument``.
+    ``parser``: the command's; ``argument``: ``testbed``, ``campaign``, ``experiment``, ``trial``,
+    ``study`` or ``mapping``, as an option or not; ``options``: those of ``add_argument``.
     """
     action = parser.add_argument(argument, **options)
     setattr(action, "completer", _completer(_NAMES[action.dest]))  # noqa: B010 - argcomplete's

@@ -30,12 +30,9 @@ _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 def code_of(*entries: str) -> list[str]:
     """Return the project files that entry points depend on, sorted, relative to the repository.
 
-    Parameters
-    ----------
-    entries
-        Notebooks (``notebooks/analyse/loss.ipynb``), modules
-        (``tsnrepro.experiments.loss.measure``), or commands as ``module:function``, of which only
-        the function's imports are followed.
+    ``entries``: notebooks (``notebooks/analyse/loss.ipynb``), modules
+    (``tsnrepro.experiments.loss.measure``), or commands as ``module:function``, of which only the
+    function's imports are followed.
     """
     reached: set[str] = set()
     for entry in entries:

@@ -17,12 +17,8 @@ def in_namespaces(kinds: tuple[str, ...], *argv: str) -> list[str]:
     It is the first process of its PID namespace: the kernel kills all others with it, and removes
     the namespaces and everything in them.
 
-    Parameters
-    ----------
-    kinds
-        Kinds of namespaces besides PID, by the names of unshare(1): ``net``, ``mount``, ``uts`` ...
-    argv
-        The command.
+    ``kinds``: kinds of namespaces besides PID, by the names of unshare(1): ``net``, ``mount``,
+    ``uts`` ...
     """
     spaces = [f"--{kind}" for kind in kinds]
     return killed_with_parent(

@@ -23,15 +23,8 @@ _REMEDY = "Free space there, or let TMPDIR name another folder"
 def temporary_folder(socket: str = "") -> Iterator[str]:
     """Make a folder that is removed after the ``with`` block, or soon after a kill within it.
 
-    Parameters
-    ----------
-    socket
-        The longest name of a Unix socket in it.
-
-    Raises
-    ------
-    ConfigurationError
-        No folder can be made, or the path of a socket in it would exceed the kernel's limit.
+    ``socket``: the longest name of a Unix socket in it. Raises ConfigurationError if no folder can
+    be made, or the path of a socket in it would exceed the kernel's limit.
     """
     try:
         name = f"{_prefix(os.getpid())}{secrets.token_hex(4)}"

@@ -136,10 +136,8 @@ Name = Annotated[str, Field(pattern=rf"^{NAME}$")]
 def check_name(name: str, where: str) -> None:
     """Check the name of a testbed, campaign, study or paper.
 
-    Raises
-    ------
-    ConfigurationError
-        The name has other characters than a name may have; it could lead out of its folder.
+    Raises ConfigurationError if the name has other characters than a name may have; it could lead
+    out of its folder.
     """
     if not re.fullmatch(NAME, name):
         raise ConfigurationError(
@@ -152,10 +150,7 @@ def check_name(name: str, where: str) -> None:
 def named_file(folder: Path, name: str) -> Path:
     """Return the path of a named file of the configuration, ``folder/NAME.yaml``.
 
-    Raises
-    ------
-    ConfigurationError
-        As :func:`check_name`.
+    Raises ConfigurationError as :func:`check_name`.
     """
     check_name(name, f"config/{folder.name}")
     return folder / f"{name}.yaml"
@@ -174,19 +169,9 @@ def current_names(
 ) -> dict[Any, Any]:
     """Return a mapping under today's keys, and note those that were renamed for :func:`parse`.
 
-    Parameters
-    ----------
-    values
-        What a file has.
-    current
-        Today's key by its former name.
-    info
-        Of the validation; its context collects what was renamed.
-
-    Raises
-    ------
-    ValueError
-        A key stands under both names.
+    ``values``: what a file has; ``current``: today's key by its former name. ``info``: of the
+    validation; its context collects what was renamed. Raises ValueError if a key stands under both
+    names.
     """
     renamed = {old: current[old] for old in values if isinstance(old, str) and old in current}
     for old, new in renamed.items():
@@ -272,11 +257,8 @@ def parse(model: type[Model], values: object, where: str, *, from_record: bool =
     Former names of keys are read; a notice on stderr names them, unless the values are
     ``from_record``.
 
-    Raises
-    ------
-    ConfigurationError
-        A key is unknown, missing or out of range. Each is named as it was written, and beside an
-        unknown one the keys that are known at its level.
+    Raises ConfigurationError if a key is unknown, missing or out of range. Each is named as it was
+    written, and beside an unknown one the keys that are known at its level.
     """
     renamed: dict[str, str] = {}
     try:
@@ -346,10 +328,7 @@ def _shortened(text: str, most: int = 200) -> str:
 def load(model: type[Model], path: Path) -> Model:
     """Read a YAML file as a checked model.
 
-    Raises
-    ------
-    ConfigurationError
-        The file is missing, is not YAML, or does not fit the model.
+    Raises ConfigurationError if the file is missing, is not YAML, or does not fit the model.
     """
     return parse(model, read_yaml(path), str(path))
 

@@ -97,11 +97,5 @@ def manuscripts() -> tuple[str, ...]:
 
 @cache
 def sources_of(name: str) -> Sources:
-    """Return the sources of a manuscript.
-
-    Raises
-    ------
-    ConfigurationError
-        The file is missing or invalid.
-    """
+    """Return the sources of a manuscript; ConfigurationError if the file is missing or invalid."""
     return load(Sources, root() / "paper" / name / SOURCES)

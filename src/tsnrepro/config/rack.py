@@ -169,10 +169,7 @@ class MeasuredHosts(ReachedHosts):
 def check_same_network(talker: RackStation, listener: RackStation) -> None:
     """Refuse two stations that are not neighbours on one network.
 
-    Raises
-    ------
-    ValueError
-        Their addresses are equal or of different networks.
+    Raises ValueError if their addresses are equal or of different networks.
     """
     one, other = talker.ipv4, listener.ipv4
     if one == other or one.rpartition(".")[0] != other.rpartition(".")[0]:
@@ -182,10 +179,7 @@ def check_same_network(talker: RackStation, listener: RackStation) -> None:
 def check_different_hosts(hosts: ConfigModel) -> None:
     """Refuse two roles on one host, whose kernel would not send over the cables between them.
 
-    Raises
-    ------
-    ValueError
-        Two roles have one address and port.
+    Raises ValueError if two roles have one address and port.
     """
     roles: dict[tuple[str, int], str] = {}
     for role, host in hosts:

@@ -30,10 +30,7 @@ class SequentialSettings(ConfigModel):
     def check_repetitions(self, repetitions: int) -> None:
         """Refuse a maximum below the repetitions that are measured in any case.
 
-        Raises
-        ------
-        ValueError
-            ``max_repetitions`` is below ``repetitions``.
+        Raises ValueError if ``max_repetitions`` is below ``repetitions``.
         """
         if self.max_repetitions is not None and self.max_repetitions < repetitions:
             raise ValueError(

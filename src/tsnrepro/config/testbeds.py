@@ -226,10 +226,8 @@ _MODELS: dict[str, Any] = {
 def load_testbed(path: Path) -> TestbedSettings:
     """Read a testbed's file; its ``kind`` decides which keys it has.
 
-    Raises
-    ------
-    ConfigurationError
-        The file is missing, is not YAML, names no known kind, or does not fit its kind.
+    Raises ConfigurationError if the file is missing, is not YAML, names no known kind, or does not
+    fit its kind.
     """
     values = read_yaml(path)
     kind = values.get("kind") if isinstance(values, dict) else None

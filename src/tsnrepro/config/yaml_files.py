@@ -39,10 +39,7 @@ _Loader.add_implicit_resolver(
 def read_yaml(path: Path) -> object:
     """Return what a YAML file holds; an empty one is a mapping without keys.
 
-    Raises
-    ------
-    ConfigurationError
-        The file is missing or is not YAML as :func:`parse_yaml` takes it.
+    Raises ConfigurationError if the file is missing or is not YAML as :func:`parse_yaml` takes it.
     """
     try:
         if not path.is_file():
@@ -58,12 +55,9 @@ def read_yaml(path: Path) -> object:
 def parse_yaml(content: bytes, where: str) -> object:
     """Return what a file's bytes hold; nothing at all is a mapping without keys.
 
-    Raises
-    ------
-    ConfigurationError
-        The bytes are not UTF-8 or not YAML, a key stands twice in a mapping, a value has a tag such
-        as ``!!binary``, the nesting is deeper than 32 levels, a number has more digits than Python
-        reads, or it is larger than any configuration.
+    Raises ConfigurationError if the bytes are not UTF-8 or not YAML, a key stands twice in a
+    mapping, a value has a tag such as ``!!binary``, the nesting is deeper than 32 levels, a number
+    has more digits than Python reads, or it is larger than any configuration.
     """
     values = parse_value(content, where)
     return {} if values is None else values
@@ -72,10 +66,7 @@ def parse_yaml(content: bytes, where: str) -> object:
 def parse_value(content: bytes, where: str) -> object:
     """Return what some bytes hold as :func:`parse_yaml` does; nothing at all is None.
 
-    Raises
-    ------
-    ConfigurationError
-        As :func:`parse_yaml`.
+    Raises ConfigurationError as :func:`parse_yaml`.
     """
     if len(content) > _MOST_BYTES:
         raise ConfigurationError(f"larger than {_MOST_BYTES >> 20} MiB", where)

@@ -193,10 +193,8 @@ class Depth:
     def highest(self, edges_ps: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the largest depth within each span of time, shape (spans,).
 
-        Parameters
-        ----------
-        edges_ps
-            Begins of the spans and the end of the last one, increasing, shape (spans + 1,).
+        ``edges_ps``: begins of the spans and the end of the last one, increasing, shape (spans +
+        1,).
         """
         edges = np.asarray(edges_ps, np.int64)
         # The depth at the begin of a span counts too.
@@ -211,10 +209,7 @@ class Depth:
 def queue_depth(departures: Block) -> Depth:
     """Return the depth of a port's queues over time.
 
-    Parameters
-    ----------
-    departures
-        All frames that left one port, in the type of :data:`DEPARTURE`.
+    ``departures``: all frames that left one port, in the type of :data:`DEPARTURE`.
 
     Notes
     -----
@@ -234,10 +229,8 @@ def first_drop_ps(departures: Block) -> int | None:
 
     Its time is interpolated between those of the frames around it, and so accurate to one gap.
 
-    Parameters
-    ----------
-    departures
-        All frames that left the queue, of one stream whose datagrams are single frames in order.
+    ``departures``: all frames that left the queue, of one stream whose datagrams are single frames
+    in order.
     """
     numbers, arrived = departures["datagram"], departures["queued_ps"]
     gap = np.flatnonzero(np.diff(numbers) > 1)

@@ -24,10 +24,7 @@ def program(name: str) -> Path:
     It is built where it is missing. Programs lie in the Python environment, in a folder named by
     the digest of all sources, so that a changed source never runs an old build.
 
-    Raises
-    ------
-    TestbedError
-        make, clang or a header is missing, or a source does not compile.
+    Raises TestbedError if make, clang or a header is missing, or a source does not compile.
     """
     path = Path(sys.prefix) / "libexec" / "tsnrepro" / source_digest() / name
     if not path.exists():

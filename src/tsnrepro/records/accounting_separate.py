@@ -27,12 +27,8 @@ def account_separate_hosts(
 ) -> Accounting:
     """Account for the datagrams of one trial.
 
-    Parameters
-    ----------
-    before, after
-        The counters of all hosts, read while no traffic was in flight.
-    sent, received
-        As for :func:`tsnrepro.records.accounting.account`.
+    ``before`` and ``after``: the counters of all hosts, read while no traffic was in flight.
+    ``sent`` and ``received``: as for :func:`tsnrepro.records.accounting.account`.
     """
     counted = _OptionalCounts(before, after)
     left = counted.frames(TALKER, CARD, "out") or 0
@@ -64,10 +60,7 @@ def refuse_gains(accounting: Accounting, trial: str) -> None:
 
     Since nothing stays unaccounted, frames of another sender show only there.
 
-    Raises
-    ------
-    ToolError
-        A location's drops are negative.
+    Raises ToolError if a location's drops are negative.
     """
     for location, frames in accounting.drops.items():
         if frames < 0:

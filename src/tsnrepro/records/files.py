@@ -30,19 +30,8 @@ def canonical_json(value: object) -> bytes:
 def read_json_object(path: Path, what: str, remedy: str = "") -> dict[str, Any]:
     """Return the object in a JSON file.
 
-    Parameters
-    ----------
-    path
-        The file.
-    what
-        Message of the error if the file has no JSON object.
-    remedy
-        Remedy of that error.
-
-    Raises
-    ------
-    RecordError
-        The file is missing, cannot be read, or is not a JSON object.
+    ``what``: message of the error if the file has no JSON object; ``remedy``: remedy of that error.
+    Raises RecordError if the file is missing, cannot be read, or is not a JSON object.
     """
     try:
         if path.stat().st_size > _MAX_JSON_BYTES:
@@ -128,10 +117,7 @@ class Batch:
     One flush of the file system replaces those of every file, so that an import of a hundred trials
     is as fast as one of a single trial. An interruption leaves temporary names only.
 
-    Parameters
-    ----------
-    folder
-        A folder of the file system in question; created if missing.
+    ``folder``: a folder of the file system in question; created if missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -167,10 +153,7 @@ class Batch:
     def commit(self) -> None:
         """Make everything durable, then rename it.
 
-        Raises
-        ------
-        OSError
-            The disk refused; nothing has its name yet.
+        Raises OSError if the disk refused; nothing has its name yet.
         """
         _sync_file_system(self._folder)
         for partial, final in self._moves:

@@ -19,12 +19,7 @@ def contradicted(folder: Path, document: dict[str, Any]) -> Iterator[str]:
 
     Trials of other experiments, and imported ones, have none.
 
-    Parameters
-    ----------
-    folder
-        The trial's.
-    document
-        Its document.
+    ``folder`` is the trial's.
     """
     values = document.get("values")
     if not isinstance(values, dict) or "source" in document:

@@ -39,10 +39,7 @@ def doctor(name: str, *, as_json: bool, frer: bool) -> None:
     and restored, unless another check fails; over a bench frames are sent, and its ports given
     back.
 
-    Raises
-    ------
-    TestbedError
-        A finding prevents measurements.
+    Raises TestbedError if a finding prevents measurements.
     """
     settings = testbed_settings(name)
     if isinstance(settings, BenchSettings):
@@ -90,10 +87,8 @@ def configure(name: str, configuration: str, *, dry_run: bool) -> None:
 
     With ``dry_run`` the commands are printed and nothing is changed.
 
-    Raises
-    ------
-    ConfigurationError
-        The testbed has no such configuration, or is configured by each trial.
+    Raises ConfigurationError if the testbed has no such configuration, or is configured by each
+    trial.
     """
     settings = _remote_settings(name)
     if isinstance(settings, NicPairSettings):

@@ -72,10 +72,7 @@ class LatentDetection:
     def stop(self) -> list[FrerctlAlarm]:
         """Stop detection and return the alarms that :meth:`next_alarm` has not returned.
 
-        Raises
-        ------
-        ToolError
-            It had already ended: latent errors since then were not detected.
+        Raises ToolError if it had already ended: latent errors since then were not detected.
         """
         ended_before = not self._process.running
         if not ended_before:
@@ -99,14 +96,8 @@ class LatentDetection:
 class Faults:
     """Faults of the member paths and switches of a testbed.
 
-    Parameters
-    ----------
-    hosts
-        The testbed's hosts by name.
-    settings
-        Settings of the testbed: its paths and their delays.
-    program
-        Path of frerctl on the hosts.
+    ``hosts``: the testbed's hosts by name. ``settings``: settings of the testbed: its paths and
+    their delays. ``program``: path of frerctl on the hosts.
     """
 
     streams = 1
@@ -139,26 +130,12 @@ class Faults:
     ) -> list[Event]:
         """Lose and duplicate frames at random on a member path, while its link stays up.
 
-        Parameters
-        ----------
-        path
-            Index of the member path.
-        drop_ppm, duplicate_ppm
-            Probability for each frame, in millionths: 1,000,000 is a silently dead path, 0 removes
-            the fault.
-        back
-            Also in the direction from listener to talker.
-
-        Returns
-        -------
-        list of Event
-            Loss takes effect with the first event, duplication with the second: frames are lost
-            where they are received (sw2) and copied where they are sent (sw1).
-
-        Raises
-        ------
-        ConfigurationError
-            A probability is outside [0, 1,000,000], or there is no such path.
+        ``path``: index of the member path. ``drop_ppm`` and ``duplicate_ppm``: probability for each
+        frame, in millionths: 1,000,000 is a silently dead path, 0 removes the fault. ``back``: also
+        in the direction from listener to talker. Loss takes effect with the first returned event,
+        duplication with the second: frames are lost where they are received (sw2) and copied where
+        they are sent (sw1). Raises ConfigurationError if a probability is outside [0, 1,000,000],
+        or there is no such path.
         """
         for name, value in (("drop_ppm", drop_ppm), ("duplicate_ppm", duplicate_ppm)):
             if not 0 <= value <= _MILLION:
@@ -213,10 +190,8 @@ class Faults:
 
         A failure does not skip the others.
 
-        Raises
-        ------
-        TestbedError
-            A fault remains: no further trial would have the network that it needs.
+        Raises TestbedError if a fault remains: no further trial would have the network that it
+        needs.
         """
         failures = []
         for remove in self._removals():
@@ -270,10 +245,7 @@ class CabledFaults(Faults):
     def repair(self, path: int) -> Event:
         """Set a member path's link up, and wait for the carrier at both ends.
 
-        Raises
-        ------
-        TestbedError
-            There is no carrier in time.
+        Raises TestbedError if there is no carrier in time.
         """
         event = super().repair(path)
         end = time.monotonic() + _LINK_SECONDS

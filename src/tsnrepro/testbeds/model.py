@@ -50,12 +50,8 @@ class ModelParameters:
 class ModelTestbed:
     """The model testbed; there is nothing to set up.
 
-    Parameters
-    ----------
-    settings
-        Parameters, some of them as ranges.
-    seed
-        Seed of the campaign: it shifts the values of all repetitions.
+    ``settings``: parameters, some of them as ranges. ``seed``: seed of the campaign: it shifts the
+    values of all repetitions.
     """
 
     kind = "model"

@@ -23,12 +23,8 @@ def settle(testbed: HostTestbed, payload_bytes: int, at_least_s: float = 0.0) ->
     Reassembly of fragments takes more than a second to time out. If the listener has no incomplete
     datagram, there is no need to wait for it.
 
-    Raises
-    ------
-    CommandError
-        The listener could not be queried.
-    ToolError
-        Its output cannot be read.
+    Raises CommandError if the listener could not be queried. Raises ToolError if its output cannot
+    be read.
     """
     time.sleep(max(testbed.transit_seconds, at_least_s))
     if len(ip_packets(payload_bytes)) == 1:
@@ -41,12 +37,8 @@ def settle(testbed: HostTestbed, payload_bytes: int, at_least_s: float = 0.0) ->
 def incomplete_datagrams(host: RemoteHost) -> int:
     """Return the number of incomplete IPv4 datagrams in a host's reassembly.
 
-    Raises
-    ------
-    CommandError
-        The host could not be queried.
-    ToolError
-        Its output cannot be read.
+    Raises CommandError if the host could not be queried. Raises ToolError if its output cannot be
+    read.
     """
     output = host.run(_SOCKSTAT, deadline_s=_COMMAND_SECONDS).check().stdout
     if not (found := _INCOMPLETE.search(output)):

@@ -51,10 +51,7 @@ def has(program: str) -> bool:
 def find(program: str) -> Path:
     """Return the path of a program on this machine, by name or absolute path.
 
-    Raises
-    ------
-    TestbedError
-        It is not installed; the message names its Debian package.
+    Raises TestbedError if it is not installed; the message names its Debian package.
     """
     found = shutil.which(program, path=SEARCH_PATH)
     if found is None:
@@ -70,10 +67,7 @@ def find(program: str) -> Path:
 def require_none_missing(missing: list[str], testbed: str) -> None:
     """Refuse a testbed whose requirements this machine does not meet.
 
-    Raises
-    ------
-    TestbedError
-        Requirements are missing; the message lists them.
+    Raises TestbedError if requirements are missing; the message lists them.
     """
     if missing:
         raise TestbedError(
@@ -86,10 +80,7 @@ def require_none_missing(missing: list[str], testbed: str) -> None:
 def missing_qdiscs() -> list[str]:
     """Return which of mqprio, taprio, cbs, etf and 802.1Q this machine's kernel lacks.
 
-    Raises
-    ------
-    TestbedError
-        There is no network namespace or no veth pair to try them on.
+    Raises TestbedError if there is no network namespace or no veth pair to try them on.
     """
     # Without root, a user namespace allows to create a network namespace, if it is permitted.
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]

@@ -40,17 +40,8 @@ class DelayStatistics:
 def parse(text: str, *, forth: str, back: str) -> dict[str, DelayStatistics]:
     """Return the statistics by direction: ``forth`` to sw2 and ``back`` to sw1.
 
-    Parameters
-    ----------
-    text
-        Output of a running delay line.
-    forth, back
-        Ports that receive the frames of each direction.
-
-    Raises
-    ------
-    ToolError
-        It is not the output of a delay line.
+    ``text``: output of a running delay line; ``forth`` and ``back``: ports that receive the frames
+    of each direction. Raises ToolError if it is not the output of a delay line.
     """
     try:
         found = json.loads(text)

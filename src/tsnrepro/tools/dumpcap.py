@@ -38,13 +38,7 @@ def capture(
 
 
 def parse_totals(text: str) -> Totals:
-    """Return the totals in its final output.
-
-    Raises
-    ------
-    ToolError
-        There are none.
-    """
+    """Return the totals in its final output; ToolError if there are none."""
     found = _TOTALS.search(text)
     if found is None:
         raise ToolError(f"dumpcap printed no totals: {text.strip()[:300] or 'nothing'}")

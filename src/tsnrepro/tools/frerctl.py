@@ -134,10 +134,7 @@ def configure_streams(
 ) -> list[str]:
     """Return the command that sets the streams of a running switch or station.
 
-    Raises
-    ------
-    ConfigurationError
-        There is no stream, or there are more than a switch supports.
+    Raises ConfigurationError if there is no stream, or there are more than a switch supports.
     """
     if not 1 <= len(streams) <= _MAX_STREAMS:
         raise ConfigurationError(
@@ -197,10 +194,7 @@ def latent(program: str, port: str, settings: LatentSettings, paths: int) -> lis
 def parse_alarms(text: str) -> list[FrerctlAlarm]:
     """Return the alarms in the output of ``frerctl latent``.
 
-    Raises
-    ------
-    ToolError
-        A line is not frerctl's.
+    Raises ToolError if a line is not frerctl's.
     """
     alarms = []
     for line in text.splitlines():
@@ -217,10 +211,7 @@ def parse_alarms(text: str) -> list[FrerctlAlarm]:
 def parse_counters(text: str) -> dict:
     """Return the JSON of ``frerctl counters``, with :class:`FrameCounts`.
 
-    Raises
-    ------
-    ToolError
-        It is not frerctl's output.
+    Raises ToolError if it is not frerctl's output.
     """
     try:
         document = json.loads(text, object_hook=_to_counts)
@@ -248,10 +239,7 @@ def parse_drops(text: str) -> list[Drops]:
 
     frerctl prints a row for each location in the kernel's code; rows of one function are added.
 
-    Raises
-    ------
-    ToolError
-        The line is not frerctl's.
+    Raises ToolError if the line is not frerctl's.
     """
     try:
         rows = _DROPS.validate_json(text)

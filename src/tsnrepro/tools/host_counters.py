@@ -112,10 +112,7 @@ def serve(frerctl: str, port: str, deadline_s: float) -> list[str]:
 def read_host(text: str) -> HostCounters:
     """Parse the counters that :func:`snapshot` prints.
 
-    Raises
-    ------
-    ToolError
-        A part is missing, or is not what its tool prints.
+    Raises ToolError if a part is missing, or is not what its tool prints.
     """
     station, queues, links, stack = split_snapshot(text)
     return HostCounters(
@@ -129,10 +126,7 @@ def read_host(text: str) -> HostCounters:
 def split_snapshot(text: str) -> list[str]:
     """Return the four parts of a snapshot: switch or station, queues, links, IP stack.
 
-    Raises
-    ------
-    ToolError
-        A part is missing.
+    Raises ToolError if a part is missing.
     """
     parts = text.split(SEPARATOR)
     if len(parts) != 4:
@@ -201,10 +195,7 @@ def _count(item: dict[str, Any], tool: str, *path: str) -> int:
 def parse_stack(text: str) -> dict[str, int]:
     """Return the counters of /proc/net/snmp and netstat, named as by nstat (``UdpNoPorts``).
 
-    Raises
-    ------
-    ToolError
-        Lines of names and lines of values do not match.
+    Raises ToolError if lines of names and lines of values do not match.
     """
     counters: dict[str, int] = {}
     lines = [words for line in text.splitlines() if (words := line.split())]

@@ -69,10 +69,7 @@ def pmc(service: TimeService) -> list[str]:
 def _parse_pmc(text: str) -> dict[str, list[dict[str, str]]]:
     """Return the data sets in pmc's output: for each name, a dictionary per response.
 
-    Raises
-    ------
-    ToolError
-        There is no response: no ptp4l is listening, or its domain differs.
+    Raises ToolError if there is no response: no ptp4l is listening, or its domain differs.
     """
     responses: dict[str, list[dict[str, str]]] = {}
     current: dict[str, str] | None = None
@@ -98,10 +95,7 @@ def _parse_pmc(text: str) -> dict[str, list[dict[str, str]]]:
 def parse_ptp_state(text: str) -> PtpState:
     """Parse the output of :func:`pmc`.
 
-    Raises
-    ------
-    ToolError
-        A response or value is missing, or not a number.
+    Raises ToolError if a response or value is missing, or not a number.
     """
     responses = _parse_pmc(text)
     try:
@@ -134,10 +128,7 @@ _SUMMARY = re.compile(
 def parse_phc2sys(text: str) -> list[ClockOffset]:
     """Return the offsets in the output of ``phc2sys -m``; other lines are ignored.
 
-    Raises
-    ------
-    ToolError
-        No line has an offset.
+    Raises ToolError if no line has an offset.
     """
     offsets = []
     for line in text.splitlines():

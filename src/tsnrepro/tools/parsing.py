@@ -24,10 +24,7 @@ def readable_json(text: str) -> str:
 def json_object(text: str, tool: str) -> Any:
     """Return the JSON object in a tool's output, which may begin with warnings.
 
-    Raises
-    ------
-    ToolError
-        There is none, or it is damaged.
+    Raises ToolError if there is none, or it is damaged.
     """
     start = text.find("{")
     if start < 0:
@@ -41,11 +38,8 @@ def json_object(text: str, tool: str) -> Any:
 def json_rows(text: str, tool: str) -> list[dict[str, Any]]:
     """Return the objects of the JSON list that a tool printed.
 
-    Raises
-    ------
-    ToolError
-        It is not a list of objects. Known faults of ip(8) and tc(8) are named, with the version
-        that prints the device right.
+    Raises ToolError if it is not a list of objects. Known faults of ip(8) and tc(8) are named, with
+    the version that prints the device right.
     """
     try:
         found = json.loads(text)
@@ -79,10 +73,7 @@ def _no_json(text: str, tool: str, error: Exception) -> ToolError:
 def count(value: Any, name: str) -> int:
     """Return a count: a non-negative integer of at most 64 bits.
 
-    Raises
-    ------
-    ToolError
-        The value is not one.
+    Raises ToolError if the value is not one.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
         raise ToolError(f"{name} is {_quoted(value)}, which is not a count")
@@ -92,10 +83,7 @@ def count(value: Any, name: str) -> int:
 def amount(value: Any, name: str, *, positive: bool = False) -> float:
     """Return a rate or a time: a finite number, non-negative or ``positive``.
 
-    Raises
-    ------
-    ToolError
-        The value is not one.
+    Raises ToolError if the value is not one.
     """
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (number and _finite(value) and (value > 0 if positive else value >= 0)):

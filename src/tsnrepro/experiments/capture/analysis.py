@@ -24,10 +24,7 @@ _SUBJECTS = ("capture", "wire", "counters")
 def reports(manifest_path: str | Path) -> Iterator[tuple[dict[str, Any], WireReport]]:
     """Yield each trial's record and its report, computed from the captures; one at a time.
 
-    Raises
-    ------
-    RecordError
-        A trial is missing, was altered, or its captures cannot be read.
+    Raises RecordError if a trial is missing, was altered, or its captures cannot be read.
     """
     store, _ = open_run(manifest_path)
     for document in recorded_trials(manifest_path):
@@ -98,12 +95,7 @@ def delays(reported: list[tuple[dict[str, Any], WireReport]]) -> dict[str, np.nd
 def analyse(trials: pd.DataFrame, path_delays: dict[str, np.ndarray]) -> Results:
     """Return all results of the experiment ``capture``.
 
-    Parameters
-    ----------
-    trials
-        As :func:`trials_of` gives them.
-    path_delays
-        As :func:`delays` gives them.
+    ``trials``: as :func:`trials_of` gives them. ``path_delays``: as :func:`delays` gives them.
     """
     results = Results("capture", trials)
     names = trials["trial"]

@@ -80,11 +80,8 @@ def read_capture(source: Path | str | bytes, where: str = "") -> Capture:
     ``source`` is a path (``.gz`` is decompressed into memory, other files are mapped) or the bytes
     of a file. A truncated last record is left out and counted in ``truncated_bytes``.
 
-    Raises
-    ------
-    RecordError
-        It is not a capture of Ethernet frames, it is damaged, or it has an unsupported type of
-        packet block.
+    Raises RecordError if it is not a capture of Ethernet frames, it is damaged, or it has an
+    unsupported type of packet block.
     """
     data = _bytes_of(source)
     name = where or (str(source) if not isinstance(source, bytes) else "capture")

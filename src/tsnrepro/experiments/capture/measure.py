@@ -53,12 +53,8 @@ _BEGINNINGS = 12
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial: capture everywhere while iperf3 sends, and report on the captures.
 
-    Raises
-    ------
-    TestbedError
-        The testbed has no hosts to capture on.
-    CommandError, ToolError
-        A capture or the test failed.
+    Raises TestbedError if the testbed has no hosts to capture on. Raises CommandError or ToolError
+    if a capture or the test failed.
     """
     if not isinstance(testbed, HostTestbed):
         raise TestbedError(

@@ -46,10 +46,7 @@ def _recorded_counters(output: _Output, document: dict[str, Any]) -> TrialCounte
 def recorded_report(output: _Output, document: dict[str, Any]) -> WireReport:
     """Return the report on a recorded trial of the experiment ``capture``.
 
-    Raises
-    ------
-    RecordError
-        The trial has no captures, or they cannot be read.
+    Raises RecordError if the trial has no captures, or they cannot be read.
     """
     trial, values = document["trial"], document["values"]
     if "capture" not in values:

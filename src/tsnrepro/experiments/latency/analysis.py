@@ -119,10 +119,7 @@ LATENCIES = {HALF_RTT: "half round trips", ONE_WAY: "one-way latencies"}
 def quantity(trials: pd.DataFrame) -> str:
     """Return what the latencies are: ``half round trip``, or of imported trials ``one way``.
 
-    Raises
-    ------
-    RecordError
-        The trials are of both kinds, which cannot be compared.
+    Raises RecordError if the trials are of both kinds, which cannot be compared.
     """
     kinds = sorted(set(trials["quantity"])) if "quantity" in trials else []
     if len(kinds) > 1:
@@ -139,10 +136,7 @@ def analyse(trials: pd.DataFrame, half_round_trips: Mapping[str, Series]) -> Res
 
     The run is the unit: every statistic is taken of each run, and its median over runs.
 
-    Raises
-    ------
-    RecordError
-        Half round trips and one-way latencies are mixed.
+    Raises RecordError if half round trips and one-way latencies are mixed.
     """
     results = Results("latency", trials)
     trials = trials[trials["payload_bytes"] == main_payload(trials)]

@@ -16,12 +16,7 @@ from tsnrepro.stats.estimate import LEVEL_OF_EACH_LOOK, Estimate
 def is_precise(settings: LatencySettings, _: str, documents: list[dict[str, Any]]) -> bool:
     """Return whether trials determine FRER's median over control's as closely as required.
 
-    Parameters
-    ----------
-    settings
-        The experiment's.
-    documents
-        Records of its trials, of other payloads too.
+    ``settings``: the experiment's; ``documents``: records of its trials, of other payloads too.
     """
     trials = table_of_records("latency", documents)
     main = trials[trials["payload_bytes"] == settings.main_payload_bytes]

@@ -285,22 +285,10 @@ def add_thresholds(
 ) -> tuple[pd.DataFrame, dict[str, float | None], pd.DataFrame]:
     """Add the thresholds of the sweep, or of what the path carries to a program that can wait.
 
-    Parameters
-    ----------
-    results
-        Where they are added.
-    question
-        Of :data:`tsnrepro.config.base.Objective`.
-    trials
-        The trials of the question.
-    link_rate_mbps
-        As for :func:`analyse`.
-
-    Returns
-    -------
-    tuple
-        The trials with an offered load and their losses, the line's limits, and the trials of the
-        main payload.
+    ``results``: where they are added. ``question``: of :data:`tsnrepro.config.base.Objective`.
+    ``trials``: the trials of the question. ``link_rate_mbps``: as for :func:`analyse`. Returns the
+    trials with an offered load and their losses, the line's limits, and the trials of the main
+    payload.
     """
     main = trials[trials["payload_bytes"] == main_payload(trials)]
     if question == SWEEP:

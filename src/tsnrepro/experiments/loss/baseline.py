@@ -15,18 +15,11 @@ DEVICE, BENCH, NOTHING = "device", "bench", "none"
 def beside_baseline(device: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
     """Return one row a payload, configuration and load of the device's sweep.
 
-    Parameters
-    ----------
-    device, baseline
-        Trials of ``loss`` through the device, and over the cable.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The trials, those with loss and the mean loss in percent, those of the baseline with the
-        suffix ``_baseline``, and ``limited_by``: ``none`` where no trial through the device lost a
-        datagram, ``bench`` where a trial over the cable did too, else ``device``. It is missing
-        where the baseline has no trial of the cell.
+    ``device`` and ``baseline``: trials of ``loss`` through the device, and over the cable. Returns
+    the trials, those with loss and the mean loss in percent, those of the baseline with the suffix
+    ``_baseline``, and ``limited_by``: ``none`` where no trial through the device lost a datagram,
+    ``bench`` where a trial over the cable did too, else ``device``. It is missing where the
+    baseline has no trial of the cell.
     """
     one, other = (by_payload(trials)[[*_CELL, *_SHOWN]] for trials in (device, baseline))
     table = one.merge(other, on=_CELL, how="left", suffixes=("", "_baseline"))

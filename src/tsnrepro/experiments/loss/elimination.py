@@ -23,14 +23,8 @@ _LAST_QUEUE = drop_column(f"{SWITCHES[1]} queue {HOST_PORT}")
 def add(results: Results, trials: pd.DataFrame, link_rate_mbps: float | None) -> None:
     """Add the results of the trials whose listener eliminated.
 
-    Parameters
-    ----------
-    results
-        Where they are added.
-    trials
-        With the losses of the path.
-    link_rate_mbps
-        Of the link to the listener, None where it is not known.
+    ``results``: where they are added; ``trials``: with the losses of the path; ``link_rate_mbps``:
+    of the link to the listener, None where it is not known.
     """
     frames = trials["sent"] + trials["copies"]
     trials = trials.assign(dropped_percent=100 * trials[_LAST_QUEUE] / frames)

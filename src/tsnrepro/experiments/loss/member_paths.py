@@ -39,18 +39,10 @@ def add(
 ) -> None:
     """Add the results of the trials over different numbers of member paths.
 
-    Parameters
-    ----------
-    results
-        Where they are added.
-    trials
-        With the losses of the path.
-    narrowest_mbps
-        Rate of the narrowest link, None where it is not known.
-    margin_percent
-        Delivered rates that differ by less are equivalent.
-    same_load_percent
-        Offered loads that differ by more are not compared.
+    ``results``: where they are added; ``trials``: with the losses of the path; ``narrowest_mbps``:
+    rate of the narrowest link, None where it is not known; ``margin_percent``: delivered rates that
+    differ by less are equivalent; ``same_load_percent``: offered loads that differ by more are not
+    compared.
     """
     names, payload = trials["trial"], int(trials["payload_bytes"].max())
     for configuration, limit in line_limits(payload, narrowest_mbps).items():

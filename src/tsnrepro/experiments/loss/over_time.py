@@ -25,18 +25,10 @@ _PER_HOUR = "%/h"
 def over_time(trials: pd.DataFrame, *, timed: bool = True) -> pd.DataFrame:
     """Return one row a configuration and repetition: when it was, and the mean of its losses.
 
-    Parameters
-    ----------
-    trials
-        The run's trials.
-    timed
-        Whether trials have hours: a model's were computed whenever it was.
-
-    Returns
-    -------
-    DataFrame
-        Columns :data:`COLUMNS`; ``hours`` is the mean of the trials' starts, counted from the
-        first, ``largest_percent`` the largest loss of a trial. Empty where nothing has a time.
+    ``trials``: the run's trials. ``timed``: whether trials have hours: a model's were computed
+    whenever it was. Returns columns :data:`COLUMNS`; ``hours`` is the mean of the trials' starts,
+    counted from the first, ``largest_percent`` the largest loss of a trial. Empty where nothing has
+    a time.
     """
     if not timed:
         return pd.DataFrame(columns=COLUMNS)
@@ -59,14 +51,8 @@ def over_time(trials: pd.DataFrame, *, timed: bool = True) -> pd.DataFrame:
 def add(results: Results, trials: pd.DataFrame, table: pd.DataFrame) -> None:
     """Add what the hours show: losses of both halves, and the trend, by configuration.
 
-    Parameters
-    ----------
-    results
-        Those of experiment ``loss``.
-    trials
-        The run's trials.
-    table
-        Rows of :func:`over_time`.
+    ``results``: those of experiment ``loss``; ``trials``: the run's trials. ``table``: rows of
+    :func:`over_time`.
     """
     names = trials_of_question(trials, SWEEP)["trial"]
     hours = float(table["hours"].max() - table["hours"].min()) if len(table) else None

@@ -74,12 +74,7 @@ def line_limits(payload_bytes: int, link_rate_mbps: float | None) -> dict[str, f
 def sweeps(trials: pd.DataFrame, lossy: pd.Series) -> dict[str, list[Sweep]]:
     """Return a sweep a repetition by configuration, those first that both configurations have.
 
-    Parameters
-    ----------
-    trials
-        The trials of one question.
-    lossy
-        Which of them count as lossy.
+    ``trials``: the trials of one question; ``lossy``: which of them count as lossy.
     """
     # Tables of trials are wide, and a sweep needs little of them.
     needed = trials[["configuration", "repetition", "offered_mbps", "target_mbps"]]

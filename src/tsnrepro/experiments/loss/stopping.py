@@ -16,14 +16,8 @@ from tsnrepro.records.tables import table_of_records
 def is_precise(settings: LossSettings, question: str, documents: list[dict[str, Any]]) -> bool:
     """Return whether trials determine the ratio of thresholds as closely as their part requires.
 
-    Parameters
-    ----------
-    settings
-        With the parts of the question.
-    question
-        ``limit`` or ``bottleneck``.
-    documents
-        Records of trials, of other questions too.
+    ``settings``: with the parts of the question; ``question``: ``limit`` or ``bottleneck``;
+    ``documents``: records of trials, of other questions too.
     """
     part = next(part for part in settings.parts if part.objective == question)
     path = loss_to_socket(

@@ -26,10 +26,8 @@ _NOT_FULL = "the buffer was not full in every trial"
 def excess_mbytes(factors: Any) -> float:
     """Return how fast one member port's queue grows, in MB/s of frames; below zero it does not.
 
-    Parameters
-    ----------
-    factors
-        ``rate_mbps`` of payload, ``payload_bytes``, ``member_link_rate_mbps``, ``configuration``.
+    ``factors``: ``rate_mbps`` of payload, ``payload_bytes``, ``member_link_rate_mbps``,
+    ``configuration``.
     """
     frame = udp_frames(factors["payload_bytes"], tagged=factors["configuration"] == "frer")[0]
     arrival = factors["rate_mbps"] / 8 * frame / factors["payload_bytes"]

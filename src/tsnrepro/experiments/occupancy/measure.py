@@ -97,10 +97,7 @@ def _departures(result: SimulationResult, port: str) -> npt.NDArray[np.void]:
 def _check(result: SimulationResult, courses: dict[str, Depth]) -> None:
     """Compare the courses with the peak that the model counts as it runs.
 
-    Raises
-    ------
-    ToolError
-        They differ: rows of the log are missing.
+    Raises ToolError if they differ: rows of the log are missing.
     """
     for port, course in courses.items():
         peak = max(result.ports[port].peak_queue_bytes)

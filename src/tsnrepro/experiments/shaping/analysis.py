@@ -177,10 +177,7 @@ def load_name(loads: Iterable[float], load: float) -> str:
 def read(manifest_path: str | Path) -> Run:
     """Read a run of the experiment ``shaping``, checked against its checksums and its schema.
 
-    Raises
-    ------
-    RecordError
-        A trial is missing, was altered, or does not fit the schema.
+    Raises RecordError if a trial is missing, was altered, or does not fit the schema.
     """
     store, _ = open_run(manifest_path)
     documents = {document["trial"]: document for document in recorded_trials(manifest_path)}
@@ -205,10 +202,7 @@ def assemble(
 ) -> Run:
     """Return a run of records, logs and departures, by the trial's name.
 
-    Raises
-    ------
-    RecordError
-        A record does not fit the schema.
+    Raises RecordError if a record does not fit the schema.
     """
     factors = {name: Factors.read(each["factors"]) for name, each in documents.items()}
     loads: dict[str, set[float]] = {}

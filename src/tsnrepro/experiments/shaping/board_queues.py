@@ -42,10 +42,7 @@ def commands(part: ShapingPart, mode: Mode, board: CabledSwitch) -> list[list[st
 
     The first takes off what a trial that failed may have left.
 
-    Raises
-    ------
-    ConfigurationError
-        The chip has no such gates, or no such mode.
+    Raises ConfigurationError if the chip has no such gates, or no such mode.
     """
     device = board.ports["listener"]
     classes = [

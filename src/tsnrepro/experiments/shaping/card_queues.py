@@ -29,16 +29,8 @@ _ETF_DELTA_NS, _TXTIME_DELAY_NS = 300_000, 500_000
 def commands(part: ShapingPart, mode: Mode, device: str, chip: Chip) -> list[list[str]]:
     """Return the commands that give a card's port a mode.
 
-    Parameters
-    ----------
-    part
-        Of the experiment, with its gates, credit and priorities.
-    mode
-        Of shaping; those of end stations.
-    device
-        The talker's card.
-    chip
-        What its queues can do.
+    ``part``: of the experiment, with its gates, credit and priorities. ``mode``: of shaping; those
+    of end stations. ``device``: the talker's card; ``chip``: what its queues can do.
     """
     launches = chip != "other"
     if mode == "tas":

@@ -28,10 +28,7 @@ _SEED = 1
 def trial_of(measured: Campaign, name: str, mode: str, *, kind: str = "end-station") -> Trial:
     """Return the first trial between cards of a mode and a kind of part, of the highest load.
 
-    Raises
-    ------
-    ConfigurationError
-        The campaign has none.
+    Raises ConfigurationError if the campaign has none.
     """
     settings = measured.section("shaping")
     listed = settings.parts if isinstance(settings, ShapingSettings) else []
@@ -78,12 +75,8 @@ def lines(job: Job, pair: NicPairHosts, testbed: NicPairTestbed) -> list[str]:
 def print_dry_run(name: str, settings: NicPairSettings, mode: str, campaign_name: str) -> None:
     """Print every command of a trial between two cards, for both hosts.
 
-    Raises
-    ------
-    ConfigurationError
-        The campaign has no such trial.
-    TestbedError
-        A host cannot be reached, or its card is in use.
+    Raises ConfigurationError if the campaign has no such trial. Raises TestbedError if a host
+    cannot be reached, or its card is in use.
     """
     kind = "bridge" if settings.hosts.sw else "end-station"
     trial = trial_of(campaign(campaign_name), campaign_name, mode, kind=kind)

@@ -51,10 +51,7 @@ def counts_of(result: JobResult) -> dict[str, Any]:
 
     ``unaccounted`` is how many copies came to the second switch that no counter accounts for.
 
-    Raises
-    ------
-    ToolError
-        The counters are not frerctl's.
+    Raises ToolError if the counters are not frerctl's.
     """
     first, second = (_stream(result, host) for host in FRER_SWITCHES)
     try:

@@ -18,27 +18,11 @@ def check_same_medium(
 ) -> str:
     """Check that all sides of a comparison have one medium; return a note for its table.
 
-    Parameters
-    ----------
-    media
-        The medium of each side by name: testbed and network card or virtual link. ``None`` is an
-        unrecorded medium, which is equal to no other.
-    quantity
-        The compared quantity, for the message.
-    across_media
-        Allow different media.
-
-    Returns
-    -------
-    str
-        The media where they differ, else empty.
-
-    Raises
-    ------
-    DifferentMediaError
-        The media differ, and ``across_media`` is false.
-    ValueError
-        There are fewer than two sides.
+    ``media``: the medium of each side by name: testbed and network card or virtual link. ``None``
+    is an unrecorded medium, which is equal to no other. ``quantity``: the compared quantity, for
+    the message; ``across_media``: allow different media. Returns the media where they differ, else
+    empty. Raises DifferentMediaError if the media differ, and ``across_media`` is false. Raises
+    ValueError if there are fewer than two sides.
     """
     if len(media) < 2:
         raise ValueError(f"a comparison has two sides, got {list(media) or 'none'}")

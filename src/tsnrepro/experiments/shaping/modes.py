@@ -59,10 +59,8 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     ``detectable_percent`` is the smallest rise that as many repetitions find in 80 % of campaigns,
     by the ``scatter`` of their ratios.
 
-    Raises
-    ------
-    DifferentMediaError
-        Two sides were measured on different media, unless ``across_media`` asks for it.
+    Raises DifferentMediaError if two sides were measured on different media, unless
+    ``across_media`` asks for it.
     """
     rows = [row for pair in pairs for row in _rows(run, pair, across_media=across_media)]
     table = pd.DataFrame(rows)

@@ -242,19 +242,9 @@ def _topology_of(part: ShapingPart, mode: Mode, cable: Cable | None) -> Wiring:
 def job_of(part: ShapingPart, mode: Mode, seed: int, cable: Cable | None = None) -> Job:
     """Return everything that a trial does, from links to the last counter.
 
-    Parameters
-    ----------
-    part, mode
-        What is measured.
-    seed
-        Of the moment at which the steps begin.
-    cable
-        Between two cards that are there; by default the job makes links of its own.
-
-    Raises
-    ------
-    ConfigurationError
-        The part is of a kind that takes another testbed.
+    ``part`` and ``mode``: what is measured; ``seed``: of the moment at which the steps begin.
+    ``cable``: between two cards that are there; by default the job makes links of its own. Raises
+    ConfigurationError if the part is of a kind that takes another testbed.
     """
     wiring = _topology_of(part, mode, cable)
     names = [str(streams.talker()), str(streams.listener())]

@@ -36,13 +36,7 @@ class Gate:
 
     @classmethod
     def of(cls, document: dict[str, Any], gates: GateControlList, traffic_class: int) -> "Gate":
-        """Return the gate of a trial's record.
-
-        Raises
-        ------
-        RecordError
-            The record has no egress times.
-        """
+        """Return the gate of a trial's record; RecordError if the record has no egress times."""
         egress = document["values"].get("egress")
         if egress is None:
             raise RecordError("the trial has no egress times", document["trial"])

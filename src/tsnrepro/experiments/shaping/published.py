@@ -30,10 +30,7 @@ DOCUMENT_OF = {"end-station": "tas-i210-i225", "bridge": "software-bridge"}
 def published_statistics(document: str, root: Path | None = None) -> pd.DataFrame:
     """Return what a document prints: columns mode, load, statistic, published_us, origin.
 
-    Raises
-    ------
-    KeyError
-        The document has no statistics of shaping.
+    Raises KeyError if the document has no statistics of shaping.
     """
     readers = {"tas-i210-i225": _end_station, "software-bridge": _bridge}
     return readers[document](root)

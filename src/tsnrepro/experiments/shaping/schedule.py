@@ -61,12 +61,9 @@ def check_schedule(
 ) -> None:
     """Refuse a schedule that cannot carry its flows.
 
-    Raises
-    ------
-    ConfigurationError
-        The intervals do not add up to the cycle, a class is never open, a window is shorter than
-        a frame (naming the smallest that fits), or a scheduled flow has more to send than its
-        windows carry.
+    Raises ConfigurationError if the intervals do not add up to the cycle, a class is never open, a
+    window is shorter than a frame (naming the smallest that fits), or a scheduled flow has more to
+    send than its windows carry.
     """
     _check_cycle(gates, where)
     for flow in flows:
@@ -203,10 +200,7 @@ def flows_of(part: ShapingPart) -> list[Flow]:
 def check_part(part: ShapingPart) -> None:
     """Refuse a schedule that cannot carry the part's flows, before anything is sent.
 
-    Raises
-    ------
-    ConfigurationError
-        See :func:`check_schedule`.
+    Raises ConfigurationError as :func:`check_schedule`.
     """
     if part.gates is not None and any(mode in GATED for mode in part.modes):
         where = f"shaping part {part.name}, gates"
@@ -216,10 +210,8 @@ def check_part(part: ShapingPart) -> None:
 def schedules(settings: ShapingSettings, kind: str) -> dict[str, pd.DataFrame]:
     """Return the arithmetic of every gated part that a kind of testbed measures, by its name.
 
-    Raises
-    ------
-    ConfigurationError
-        A schedule cannot carry the flows of its part; see :func:`check_schedule`.
+    Raises ConfigurationError if a schedule cannot carry the flows of its part; see
+    :func:`check_schedule`.
     """
     found = {}
     for part in (part.on(kind) for part in settings.parts if kind in part.testbeds):

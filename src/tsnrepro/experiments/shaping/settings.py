@@ -261,10 +261,7 @@ class ShapingPart(_Conditions):
     def on(self, kind: TestbedKind) -> ShapingPart:
         """Return the part with the conditions of a kind of testbed.
 
-        Raises
-        ------
-        KeyError
-            The part is not measured on such a testbed.
+        Raises KeyError if the part is not measured on such a testbed.
         """
         overrides = self.testbeds[kind].model_dump(exclude_unset=True)
         common = self.model_dump(exclude={"testbeds"})

@@ -18,21 +18,11 @@ _FEWEST_FRAMES = 50
 def check(part: ShapingPart, mode: Mode, log: Records, uncertainty_us: float) -> None:
     """Refuse a trial under load whose fastest frame waited longer than half a frame of the load.
 
-    Parameters
-    ----------
-    part, mode
-        What was measured. Modes in which the load goes first, or which are held against a launch
-        time, tell nothing. Nor does a bridge whose threads hand frames to each other: on few
-        processors each frame waits for the next thread to run.
-    log
-        Of the stream.
-    uncertainty_us
-        How late a stamp may be.
-
-    Raises
-    ------
-    ToolError
-        The fastest frame waited longer.
+    ``part`` and ``mode``: what was measured. Modes in which the load goes first, or which are held
+    against a launch time, tell nothing. Nor does a bridge whose threads hand frames to each other:
+    on few processors each frame waits for the next thread to run. ``log``: of the stream;
+    ``uncertainty_us``: how late a stamp may be. Raises ToolError if the fastest frame waited
+    longer.
     """
     _, *load = flows_of(part)
     if not load or mode in ("direct", "fifo", *LAUNCHED) or part.priority <= part.load_priority:

@@ -35,12 +35,8 @@ def phases_between(
 ) -> list[GatePhase]:
     """Return the phases of a trial; one that toggling left no time for is none.
 
-    Parameters
-    ----------
-    toggled_ns
-        When each toggling began and had ended.
-    first_ns, last_ns
-        When the first and the last datagram were sent.
+    ``toggled_ns``: when each toggling began and had ended; ``first_ns`` and ``last_ns``: when the
+    first and the last datagram were sent.
     """
     begins = [first_ns, *(ended for _, ended in toggled_ns)]
     ends = [*(began for began, _ in toggled_ns), last_ns + 1]

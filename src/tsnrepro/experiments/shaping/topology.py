@@ -107,10 +107,8 @@ class Wiring:
 def of_cable(cable: Cable, part: ShapingPart) -> Wiring:
     """Return the hosts and the cables of a part; the talker's own card shapes, or a board's port.
 
-    Raises
-    ------
-    ConfigurationError
-        The part needs a switch between the cards and there is none, or the other way round.
+    Raises ConfigurationError if the part needs a switch between the cards and there is none, or the
+    other way round.
     """
     if (part.kind == "bridge") != (cable.switch is not None):
         stands = "a switch stands" if cable.switch else "no switch stands"
@@ -152,10 +150,7 @@ def _of_board(cable: Cable, board: CabledSwitch) -> Wiring:
 def of_veth(part: ShapingPart, mode: Mode) -> Wiring:
     """Return the hosts and links of a part; ``direct`` has no switch.
 
-    Raises
-    ------
-    ConfigurationError
-        The part has FRER, and nothing that could shape behind it.
+    Raises ConfigurationError if the part has FRER, and nothing that could shape behind it.
     """
     if part.kind == "tas-frer":
         return _behind_frer(part)

@@ -87,12 +87,7 @@ def _times(group: pd.DataFrame, prefix: str) -> dict[str, float]:
 def analyse(trials: pd.DataFrame, sources: pd.DataFrame) -> Results:
     """Return loss and latency of each source of each mix, and what FRER changes.
 
-    Parameters
-    ----------
-    trials
-        The run's trials.
-    sources
-        Rows of :func:`by_source`.
+    ``trials``: the run's trials. ``sources``: rows of :func:`by_source`.
     """
     results = Results("traffic", trials)
     shared(results, "traffic.duration_s", trials, "duration_s", "s")

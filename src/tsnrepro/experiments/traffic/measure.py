@@ -139,12 +139,8 @@ def whole_pictures_us(arrivals: Records, trains: Sequence[int]) -> np.ndarray:
 
     It runs from the time in its first datagram to the stamp of the datagram that came last.
 
-    Parameters
-    ----------
-    arrivals
-        A listener's log of one stream; repeats do not count.
-    trains
-        Datagrams of each picture; after the last the first follows again.
+    ``arrivals``: a listener's log of one stream; repeats do not count. ``trains``: datagrams of
+    each picture; after the last the first follows again.
     """
     _, first = np.unique(arrivals["sequence"], return_index=True)
     once = arrivals[first]

@@ -93,10 +93,7 @@ class BridgeCounters(_Counters):
 def parse(text: str) -> BridgeCounters:
     """Parse what the bridge prints at its end, or for ``--query counters``.
 
-    Raises
-    ------
-    ToolError
-        The text does not end in a bridge's counters.
+    Raises ToolError if the text does not end in a bridge's counters.
     """
     lines = text.strip().splitlines()
     try:

@@ -143,13 +143,7 @@ class ListenerResult:
     streams: tuple[PortReport, ...]
 
     def stream(self, port: int) -> PortReport:
-        """Return the report of a port.
-
-        Raises
-        ------
-        ToolError
-            The listener had no such port.
-        """
+        """Return the report of a port; ToolError if the listener had no such port."""
         for stream in self.streams:
             if stream.port == port:
                 return stream
@@ -179,10 +173,7 @@ def talker(
 ) -> list[str]:
     """Return the command of a talker, see its manual page.
 
-    Raises
-    ------
-    ValueError
-        The payload has no room for sequence number and send time.
+    Raises ValueError if the payload has no room for sequence number and send time.
     """
     if payload_bytes < _MIN_PAYLOAD_BYTES:
         raise ValueError(f"a payload of {payload_bytes} bytes has no room for 12 bytes of head")
@@ -225,10 +216,7 @@ def listener(
     ``buffer_bytes`` is the socket's buffer as the kernel counts it, twice the value of SO_RCVBUF;
     ``realtime`` is a SCHED_FIFO priority from 1 to 99 for the thread that reads.
 
-    Raises
-    ------
-    ValueError
-        No port is given.
+    Raises ValueError if no port is given.
     """
     if not ports:
         raise ValueError("a listener needs at least one port")
@@ -265,10 +253,8 @@ def options(values: dict[str, Any]) -> list[str]:
 def parse_talker(text: str) -> TalkerResult:
     """Parse the output of a talker.
 
-    Raises
-    ------
-    ToolError
-        The text is not a talker's report, or a field is missing or contradicts another.
+    Raises ToolError if the text is not a talker's report, or a field is missing or contradicts
+    another.
     """
     document = read_document(text, "talker")
     result = typed(TalkerResult, document, "talker")
@@ -283,10 +269,8 @@ def parse_talker(text: str) -> TalkerResult:
 def parse_listener(text: str) -> ListenerResult:
     """Parse the output of a listener; a ``ready`` line before the report is skipped.
 
-    Raises
-    ------
-    ToolError
-        The text is not a listener's report, or a field is missing or contradicts another.
+    Raises ToolError if the text is not a listener's report, or a field is missing or contradicts
+    another.
     """
     document = read_document(text, "listener")
     streams = document.get("streams")
@@ -306,10 +290,7 @@ def parse_listener(text: str) -> ListenerResult:
 def read_document(text: str, tool: str) -> dict[str, Any]:
     """Return the JSON object that a program printed, without the program's name.
 
-    Raises
-    ------
-    ToolError
-        The text is not the report of this program.
+    Raises ToolError if the text is not the report of this program.
     """
     document = json_object(text, f"the {tool}")
     if document.get("tool") != tool:
@@ -340,10 +321,7 @@ def _refuse_negative(value: Any, tool: str, name: str) -> None:
 def typed(kind: type[T], values: Any, tool: str) -> T:
     """Return ``values`` as a dataclass of exactly these fields and types.
 
-    Raises
-    ------
-    ToolError
-        A field is missing, unknown, or of another type.
+    Raises ToolError if a field is missing, unknown, or of another type.
     """
     if not isinstance(values, dict):
         raise ToolError(f"the {tool}'s report is not a JSON object: {values!r}"[:300])

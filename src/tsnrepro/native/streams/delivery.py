@@ -72,19 +72,10 @@ class OneWay:
 def deliver(sent: int, arrivals: Records, receipt: Receipt = "application") -> Delivery:
     """Account for a stream of ``sent`` datagrams, numbered from 0.
 
-    Parameters
-    ----------
-    sent
-        Datagrams that the talker's kernel accepted.
-    arrivals
-        The listener's records of this stream alone, shape ``(received,)``.
-    receipt
-        Which time of an arrival the gaps are measured by.
-
-    Raises
-    ------
-    ToolError
-        A number arrived that was never sent, or the records belong to several streams.
+    ``sent``: datagrams that the talker's kernel accepted; ``arrivals``: the listener's records of
+    this stream alone, shape ``(received,)``; ``receipt``: which time of an arrival the gaps are
+    measured by. Raises ToolError if a number arrived that was never sent, or the records belong to
+    several streams.
     """
     firsts = _first_arrivals(arrivals)
     sequence = _numbers(arrivals[firsts])

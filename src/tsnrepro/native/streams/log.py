@@ -43,10 +43,7 @@ Records = npt.NDArray[np.void]
 def read_listener_log(log: Path | bytes) -> Records:
     """Return a listener's log, from its file or its bytes, in order of arrival.
 
-    Raises
-    ------
-    ToolError
-        The log ends within a record.
+    Raises ToolError if the log ends within a record.
     """
     return _read(log, LISTENER_DTYPE, "listener")
 
@@ -54,10 +51,7 @@ def read_listener_log(log: Path | bytes) -> Records:
 def read_talker_log(log: Path | bytes) -> Records:
     """Return a talker's log, from its file or its bytes, in order of sending.
 
-    Raises
-    ------
-    ToolError
-        The log ends within a record.
+    Raises ToolError if the log ends within a record.
     """
     return _read(log, TALKER_DTYPE, "talker")
 
@@ -78,12 +72,7 @@ def _read(log: Path | bytes, dtype: np.dtype, program: str) -> Records:
 def with_queue_times(arrivals: Records, departures: Records) -> Records:
     """Return a stream's arrivals with the talker's stamps of type ``queued``, by number.
 
-    Parameters
-    ----------
-    arrivals
-        A listener's log of one stream.
-    departures
-        The talker's log of it.
+    ``arrivals``: a listener's log of one stream; ``departures``: the talker's log of it.
     """
     found = np.zeros(len(arrivals), STREAM_DTYPE)
     for name in LISTENER_DTYPE.names or ():
@@ -97,10 +86,7 @@ def with_queue_times(arrivals: Records, departures: Records) -> Records:
 def decode_log(text: str) -> bytes:
     """Decode a log that a host printed as base64 (``command.show_log``).
 
-    Raises
-    ------
-    ToolError
-        The text is not base64.
+    Raises ToolError if the text is not base64.
     """
     try:
         return base64.b64decode("".join(text.split()), validate=True)
@@ -130,10 +116,7 @@ def compress(records: Records) -> bytes:
 def decompress(data: bytes) -> Records:
     """Return the records of :func:`compress`: of a listener's log, or with times of the queue.
 
-    Raises
-    ------
-    RecordError
-        The bytes are not a Parquet file, or have other columns.
+    Raises RecordError if the bytes are not a Parquet file, or have other columns.
     """
     try:
         table = pq.read_table(io.BytesIO(data))

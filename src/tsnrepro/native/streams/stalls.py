@@ -110,10 +110,8 @@ def stall_meter(
 def parse_stalls(text: str) -> StallReport:
     """Parse the output of a stall meter; a ``ready`` line before the report is skipped.
 
-    Raises
-    ------
-    ToolError
-        The text is not a stall meter's report, or a field is missing or contradicts another.
+    Raises ToolError if the text is not a stall meter's report, or a field is missing or contradicts
+    another.
     """
     document = read_document(text, "stallmeter")
     processors = document.get("processors")

@@ -41,10 +41,7 @@ class CounterReader:
     def receive(self) -> str:
         """Return the response to the last request.
 
-        Raises
-        ------
-        CommandError
-            The request failed or took too long, or the reader has ended.
+        Raises CommandError if the request failed or took too long, or the reader has ended.
         """
         lines: list[str] = []
         while not (line := self._process.read_whole_line()).startswith(host_counters.END):

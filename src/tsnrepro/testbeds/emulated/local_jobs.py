@@ -52,19 +52,10 @@ _TAIL_CHARACTERS = 1500
 class LocalJobs:
     """The emulated testbed for jobs, locked for a ``with`` block.
 
-    Parameters
-    ----------
-    settings
-        Settings of the testbed; links and queues are each job's own.
-    purpose
-        Purpose of the jobs, for others who find the testbed in use.
-    qdiscs
-        Queueing disciplines that the jobs need, by the names of the probe.
-
-    Raises
-    ------
-    TestbedError
-        The machine does not meet a requirement, or the testbed is in use.
+    ``settings``: settings of the testbed; links and queues are each job's own. ``purpose``: purpose
+    of the jobs, for others who find the testbed in use; ``qdiscs``: queueing disciplines that the
+    jobs need, by the names of the probe. Raises TestbedError if the machine does not meet a
+    requirement, or the testbed is in use.
     """
 
     kind = "emulated"
@@ -135,10 +126,7 @@ class LocalJobs:
 def check_requirements(qdiscs: Collection[str] = ()) -> None:
     """Refuse jobs on a machine that cannot run them.
 
-    Raises
-    ------
-    TestbedError
-        Root, a program or a queueing discipline is missing.
+    Raises TestbedError if root, a program or a queueing discipline is missing.
     """
     missing = [] if os.geteuid() == 0 else ["root (run with sudo)"]
     missing += [f"the program {name}" for name in PROGRAMS if not has(name)]

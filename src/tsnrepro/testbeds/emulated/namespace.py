@@ -36,10 +36,7 @@ exec sleep infinity
 class NamespaceHost:
     """A host's namespaces, which one process keeps open.
 
-    Raises
-    ------
-    TestbedError
-        The kernel refuses the namespaces or the mounts in them.
+    Raises TestbedError if the kernel refuses the namespaces or the mounts in them.
     """
 
     def __init__(self, name: str) -> None:
@@ -103,10 +100,7 @@ class NamespaceHost:
 def cable(one: NamespaceHost, port: str, other: NamespaceHost, other_port: str) -> None:
     """Cable a new port of a host to a new port of another, by a veth pair.
 
-    Raises
-    ------
-    TestbedError
-        The kernel refuses it.
+    Raises TestbedError if the kernel refuses it.
     """
     end = ["peer", "name", other_port, "netns", str(other.pid)]
     argv = ["ip", "link", "add", "name", port, "netns", str(one.pid), "type", "veth", *end]

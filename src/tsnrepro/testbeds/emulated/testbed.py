@@ -80,11 +80,8 @@ def _counting_port(name: str) -> str:
 class EmulatedTestbed:
     """The emulated testbed, up for a ``with`` block.
 
-    Raises
-    ------
-    TestbedError
-        The machine does not meet a requirement, the testbed is in use, or it could not be brought
-        up; what was up by then has been taken down.
+    Raises TestbedError if the machine does not meet a requirement, the testbed is in use, or it
+    could not be brought up; what was up by then has been taken down.
     """
 
     kind = "emulated"
@@ -328,12 +325,8 @@ class EmulatedTestbed:
         sequence generation are reset. From now on the hosts have static neighbour entries, because
         ARP is best effort too and fails over a dead path 0.
 
-        Raises
-        ------
-        ConfigurationError
-            There is no stream, or there are more than a switch supports.
-        TestbedError
-            Two streams have a port in common.
+        Raises ConfigurationError if there is no stream, or there are more than a switch supports.
+        Raises TestbedError if two streams have a port in common.
         """
         self._restart_helpers()
 

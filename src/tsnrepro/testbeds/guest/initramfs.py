@@ -45,10 +45,7 @@ def base(kernel: Kernel) -> bytes:
 
     It is cached by a digest of its inputs.
 
-    Raises
-    ------
-    TestbedError
-        A program that the guest needs is not installed here.
+    Raises TestbedError if a program that the guest needs is not installed here.
     """
     programs = [find(name) for name in (SHELL, *PROGRAMS)]
     cached = cache_folder("initramfs") / f"{_digest(kernel, programs)}.cpio"
@@ -74,10 +71,7 @@ def base(kernel: Kernel) -> bytes:
 def of_job(job: Job) -> bytes:
     """Return the archive of a job: its programs with their libraries, its inputs and its script.
 
-    Raises
-    ------
-    TestbedError
-        A program of the job is not installed here.
+    Raises TestbedError if a program of the job is not installed here.
     """
     added = Archive()
     _add_programs(added, [find(name) for name in job.programs])
@@ -99,10 +93,7 @@ def _add_programs(archive: Archive, programs: Iterable[Path]) -> None:
 def libraries(paths: Iterable[Path]) -> list[Path]:
     """Return the shared libraries and the loader of these programs, by ``ldd``.
 
-    Raises
-    ------
-    TestbedError
-        A library is missing on this machine.
+    Raises TestbedError if a library is missing on this machine.
     """
     # ldd accepts ELF files only.
     programs = [str(path) for path in paths if path.read_bytes()[:4] == b"\x7fELF"]

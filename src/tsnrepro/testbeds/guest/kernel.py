@@ -59,10 +59,7 @@ def distribution() -> str:
 def metapackage() -> str:
     """Return the package that depends on the distribution's current kernel.
 
-    Raises
-    ------
-    TestbedError
-        The distribution is neither Debian nor Ubuntu.
+    Raises TestbedError if the distribution is neither Debian nor Ubuntu.
     """
     name = distribution()
     if name not in _METAPACKAGES:
@@ -77,10 +74,7 @@ def metapackage() -> str:
 def get(package: str | None = None) -> Kernel:
     """Return the guest's kernel, downloaded by apt unless it is already unpacked.
 
-    Raises
-    ------
-    TestbedError
-        apt cannot resolve or download the package, or it holds no kernel.
+    Raises TestbedError if apt cannot resolve or download the package, or it holds no kernel.
     """
     name = package or metapackage()
     folder = cache_folder("kernels") / name

@@ -93,13 +93,7 @@ def _processor(guest: Guest) -> list[str]:
 
 @functools.cache
 def version() -> str:
-    """Return qemu's version.
-
-    Raises
-    ------
-    TestbedError
-        qemu is not installed.
-    """
+    """Return qemu's version; TestbedError if qemu is not installed."""
     argv = [str(find(QEMU)), "--version"]
     output = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
     found = re.search(r"version (\S+)", output)
@@ -118,13 +112,8 @@ def boot(
 
     It is killed with this process.
 
-    Raises
-    ------
-    TestbedError
-        It was not ready in time, was stopped, or ended without results; with the end of its
-        console.
-    JobDeadlineError
-        It exceeded its deadline.
+    Raises TestbedError if it was not ready in time, was stopped, or ended without results; with the
+    end of its console. Raises JobDeadlineError if it exceeded its deadline.
     """
     with tempfile.TemporaryDirectory(prefix="tsnrepro-guest-") as folder:
         path = Path(folder)
@@ -211,10 +200,7 @@ def accelerate(wanted: str, guest: Guest, initrd: bytes) -> Acceleration:
 
     That is determined by a trial boot, for at most 12 s, and cached until the machine reboots.
 
-    Raises
-    ------
-    TestbedError
-        KVM is configured and does not work here.
+    Raises TestbedError if KVM is configured and does not work here.
     """
     if wanted == "tcg":
         return "tcg"

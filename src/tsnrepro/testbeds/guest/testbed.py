@@ -28,10 +28,7 @@ _TRIAL = Job(
 class GuestTestbed:
     """The guest testbed, locked for a ``with`` block; every job boots a guest of its own.
 
-    Raises
-    ------
-    TestbedError
-        The machine does not meet a requirement, or the testbed is in use.
+    Raises TestbedError if the machine does not meet a requirement, or the testbed is in use.
     """
 
     kind = "guest"

@@ -21,14 +21,8 @@ _QUOTED = re.compile(r'"([^"]*)"')
 class AliasedHost:
     """See :class:`tsnrepro.testbeds.hosts.host.RemoteHost`.
 
-    Parameters
-    ----------
-    inner
-        The connection.
-    devices
-        Network devices of the host by their names in the topology.
-    programs
-        Paths on the host by paths on this machine.
+    ``inner``: the connection; ``devices``: network devices of the host by their names in the
+    topology; ``programs``: paths on the host by paths on this machine.
     """
 
     def __init__(

@@ -64,19 +64,11 @@ _LOGGED = 'log=$1; shift; exec "$@" >"$log" 2>&1'
 class ClockSynchronizer:
     """Synchronizes the clocks of talker and listener during a block.
 
-    Parameters
-    ----------
-    hosts
-        The talker and the listener, and the switch between them if there is one.
-    cards
-        Their ports.
-    program
-        Path of a talker or listener program on each host, which prints its clocks.
-    settings
-        Settings of linuxptp; None if the clocks are synchronized by other means, or are one.
-    stamping
-        Cards that stamp received frames but are not ptp4l's, by their hosts' roles: each is set to
-        its host's system clock.
+    ``hosts``: the talker and the listener, and the switch between them if there is one; ``cards``:
+    their ports; ``program``: path of a talker or listener program on each host, which prints its
+    clocks. ``settings``: settings of linuxptp; None if the clocks are synchronized by other means,
+    or are one. ``stamping``: cards that stamp received frames but are not ptp4l's, by their hosts'
+    roles: each is set to its host's system clock.
     """
 
     def __init__(
@@ -99,10 +91,8 @@ class ClockSynchronizer:
         before it and, once it has ended, after it: a failure there is no error, since the
         measurement may be usable without.
 
-        Raises
-        ------
-        TestbedError
-            The clocks are not synchronized in time, or a program of linuxptp has ended.
+        Raises TestbedError if the clocks are not synchronized in time, or a program of linuxptp has
+        ended.
         """
         with ExitStack() as stack:
             if self._settings:

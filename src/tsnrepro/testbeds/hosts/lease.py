@@ -57,11 +57,8 @@ def _timestamp() -> str:
 class TestbedLock:
     """Lock on a testbed, which the kernel releases when its holder ends.
 
-    Raises
-    ------
-    TestbedError
-        Another process holds the lock; the message names the process, its purpose and since when.
-        Or the lock file is a link, a pipe or another user's file.
+    Raises TestbedError if another process holds the lock; the message names the process, its
+    purpose and since when; or if the lock file is a link, a pipe or another user's file.
     """
 
     __test__ = False
@@ -123,16 +120,9 @@ class TestbedLock:
 class HostLease:
     """Lease on all hosts of a testbed.
 
-    Parameters
-    ----------
-    shells
-        Commands on the hosts, by role.
-    minutes
-        Time until it expires after the last renewal.
-    purpose
-        Purpose of the campaign, for others who find the hosts leased.
-    token
-        Identifies the holder; a new one by default.
+    ``shells``: commands on the hosts, by role; ``minutes``: time until it expires after the last
+    renewal; ``purpose``: purpose of the campaign, for others who find the hosts leased. ``token``:
+    identifies the holder; a new one by default.
     """
 
     def __init__(
@@ -147,11 +137,8 @@ class HostLease:
     def acquire(self) -> None:
         """Acquire the lease on all hosts, or on none.
 
-        Raises
-        ------
-        TestbedError
-            A host is leased by another; the message names the holder, its purpose, since when and
-            for how long.
+        Raises TestbedError if a host is leased by another; the message names the holder, its
+        purpose, since when and for how long.
         """
         acquired: list[str] = []
         try:
@@ -166,11 +153,8 @@ class HostLease:
     def renew(self) -> None:
         """Renew the lease if the last renewal is a tenth of its duration ago.
 
-        Raises
-        ------
-        TestbedError
-            Another has leased a host meanwhile, or a host cannot be reached. The others stay
-            leased: they are still to be rolled back.
+        Raises TestbedError if another has leased a host meanwhile, or a host cannot be reached. The
+        others stay leased: they are still to be rolled back.
         """
         self._renew_after(self._seconds / 10)
 
@@ -206,10 +190,7 @@ class HostLease:
     def release(self) -> None:
         """Release all hosts.
 
-        Raises
-        ------
-        TestbedError
-            A host cannot be reached. All others are released.
+        Raises TestbedError if a host cannot be reached. All others are released.
         """
         self._release(list(self._shells))
 

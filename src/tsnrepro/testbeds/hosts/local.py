@@ -15,12 +15,8 @@ _NOT_FOUND = 127
 class LocalHost:
     """Commands on this machine itself, for a :class:`tsnrepro.testbeds.hosts.shell.Shell`.
 
-    Parameters
-    ----------
-    name
-        Name for messages.
-    enter
-        Returns the command that runs another in namespaces of this machine.
+    ``name``: name for messages; ``enter``: returns the command that runs another in namespaces of
+    this machine.
     """
 
     def __init__(self, name: str, enter: Callable[[list[str]], list[str]] = list) -> None:
@@ -29,10 +25,7 @@ class LocalHost:
     def run(self, argv: list[str], *, deadline_s: float, limit_bytes: int = 16 << 20) -> Completed:
         """Run a command to its end; it is killed at the deadline.
 
-        Raises
-        ------
-        CommandError
-            Its output is longer than ``limit_bytes``.
+        Raises CommandError if its output is longer than ``limit_bytes``.
         """
         environment = {**os.environ, "PATH": SEARCH_PATH, "LC_ALL": "C"}
         started, began = time.time(), time.monotonic()

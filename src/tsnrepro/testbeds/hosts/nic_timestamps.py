@@ -18,10 +18,7 @@ _POLICY = re.compile(r"current settings:\s+tx_type\s+(\d+)\s+rx_filter\s+(\d+)")
 def check_support(shell: Shell, card: str) -> None:
     """Refuse a card that cannot stamp every received frame.
 
-    Raises
-    ------
-    TestbedError
-        It cannot; the message names what it lacks.
+    Raises TestbedError if it cannot; the message names what it lacks.
     """
     completed = shell.query(["ethtool", "-T", card])
     text = completed.stdout if completed.exit_status == 0 else ""
@@ -36,10 +33,7 @@ def check_support(shell: Shell, card: str) -> None:
 def policy(shell: Shell, card: str) -> list[int]:
     """Return a card's transmit type and receive filter, as numbered in linux/net_tstamp.h.
 
-    Raises
-    ------
-    TestbedError
-        hwstamp_ctl of linuxptp is not installed, or its output is unknown.
+    Raises TestbedError if hwstamp_ctl of linuxptp is not installed, or its output is unknown.
     """
     output = shell.read(["hwstamp_ctl", "-i", card])
     found = _POLICY.search(output)
@@ -59,10 +53,7 @@ def set_policy(shell: Shell, card: str, wanted: list[int]) -> None:
 def stamp_every_frame(shell: Shell, card: str) -> None:
     """Let a card stamp every received frame; its transmit type stays.
 
-    Raises
-    ------
-    TestbedError
-        The driver set another filter.
+    Raises TestbedError if the driver set another filter.
     """
     transmit, _ = policy(shell, card)
     set_policy(shell, card, [transmit, _EVERY_FRAME])

@@ -26,10 +26,7 @@ _SERVER = 'set -- $SSH_CONNECTION; echo "$3"'
 def read_json(shell: Shell, argv: list[str]) -> list[dict[str, Any]]:
     """Return the JSON that ip(8), tc(8) or bridge(8) prints, an empty list if it prints nothing.
 
-    Raises
-    ------
-    TestbedError
-        It is not a list of objects.
+    Raises TestbedError if it is not a list of objects.
     """
     return _parsed(shell, argv[0], shell.read(argv))
 
@@ -47,10 +44,7 @@ def links(shell: Shell, devices: Iterable[str]) -> dict[str, dict[str, Any]]:
 
     Others are not asked for: what ip prints of an unrelated device may be broken JSON.
 
-    Raises
-    ------
-    TestbedError
-        The host's ip does not print JSON.
+    Raises TestbedError if the host's ip does not print JSON.
     """
     found = {}
     for device in devices:
@@ -67,10 +61,7 @@ def links(shell: Shell, devices: Iterable[str]) -> dict[str, dict[str, Any]]:
 def link_of(shell: Shell, device: str) -> dict[str, Any]:
     """Return a network device of the host.
 
-    Raises
-    ------
-    TestbedError
-        The host has no such device; the message lists its devices.
+    Raises TestbedError if the host has no such device; the message lists its devices.
     """
     found = links(shell, [device])
     if device not in found:
@@ -119,13 +110,7 @@ def _with_uppers(links: list[dict[str, Any]], device: str) -> set[str]:
 
 
 def check_login(shell: Shell, measured: list[str]) -> None:
-    """Refuse a host whose SSH connection uses a measured port: setting it up would cut it.
-
-    Raises
-    ------
-    TestbedError
-        It does.
-    """
+    """Refuse a host whose SSH connection uses a measured port: setting it up would cut it."""
     device = login_device(shell, measured)
     if device in measured:
         raise TestbedError(
@@ -167,13 +152,7 @@ def configured_qdiscs(shell: Shell, device: str) -> list[str]:
 
 
 def check_filters(shell: Shell, device: str, state: dict[str, Any]) -> None:
-    """Refuse a port that already has programs or filters attached.
-
-    Raises
-    ------
-    TestbedError
-        It has.
-    """
+    """Refuse a port that already has programs or filters attached."""
     if state["clsact"]:
         raise TestbedError(
             f"{device} already has filters attached",
@@ -184,13 +163,7 @@ def check_filters(shell: Shell, device: str, state: dict[str, Any]) -> None:
 
 
 def check_queues(shell: Shell, device: str) -> None:
-    """Refuse a port with a configured queueing discipline, which would shape what is measured.
-
-    Raises
-    ------
-    TestbedError
-        It has one.
-    """
+    """Refuse a port with a configured queueing discipline, which would shape what is measured."""
     if queues := configured_qdiscs(shell, device):
         raise TestbedError(
             f"{device} has configured queues: {', '.join(queues)}",
@@ -202,10 +175,7 @@ def check_queues(shell: Shell, device: str) -> None:
 def check_mtu(shell: Shell, device: str, state: dict[str, Any]) -> None:
     """Refuse a station's card that cannot send the frames of a campaign.
 
-    Raises
-    ------
-    TestbedError
-        Its MTU is too small.
+    Raises TestbedError if its MTU is too small.
     """
     if state["mtu"] < STATION_MTU:
         raise TestbedError(
@@ -235,13 +205,7 @@ def speed_and_duplex(
 
 
 def check_speed(shell: Shell, device: str, rate_mbps: float, *, card: bool = False) -> None:
-    """Refuse a card at another speed, or at half duplex.
-
-    Raises
-    ------
-    TestbedError
-        It runs so.
-    """
+    """Refuse a card at another speed, or at half duplex."""
     shown, good = speed_and_duplex(shell, device, rate_mbps, card=card)
     if good is False:
         raise TestbedError(

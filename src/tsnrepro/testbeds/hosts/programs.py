@@ -53,10 +53,8 @@ def needed_glibc() -> tuple[int, int]:
 def install(shell: Shell) -> None:
     """Install our programs on a host.
 
-    Raises
-    ------
-    TestbedError
-        The host's processor architecture differs from this machine's, or /run is full.
+    Raises TestbedError if the host's processor architecture differs from this machine's, or /run is
+    full.
     """
     machine = shell.read(["uname", "-m"]).strip()
     if machine != platform.machine():

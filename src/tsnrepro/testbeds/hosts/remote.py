@@ -32,22 +32,9 @@ def connect(
 ) -> dict[str, SshHost]:
     """Connect to each host, by role; ``stack`` closes the connections.
 
-    Parameters
-    ----------
-    settings
-        Settings of the testbed.
-    roles
-        Roles of the hosts.
-    stack
-        Closes the connections.
-    unreachable
-        Gets the hosts that cannot be reached, which are left out; None is to raise.
-
-    Raises
-    ------
-    UnreachableError
-        Hosts cannot be reached, their host keys are not in ``known_hosts``, or they refuse the
-        login.
+    ``settings``: settings of the testbed. ``unreachable``: gets the hosts that cannot be reached,
+    which are left out; None is to raise. Raises UnreachableError if hosts cannot be reached, their
+    host keys are not in ``known_hosts``, or they refuse the login.
     """
     jump = None
     if settings.jump_host:
@@ -124,14 +111,9 @@ class HostDriver(Protocol):
 class RemoteHosts:
     """Connected hosts.
 
-    Parameters
-    ----------
-    connections
-        Connections by role.
-    sink
-        Receives the commands that change hosts, for a dry run, see :class:`Shell`.
-    unreachable
-        Hosts without a connection, for a rollback of the others.
+    ``connections``: connections by role. ``sink``: receives the commands that change hosts, for a
+    dry run, see :class:`Shell`. ``unreachable``: hosts without a connection, for a rollback of the
+    others.
     """
 
     def __init__(
@@ -161,10 +143,7 @@ class RemoteHosts:
     def check(self, state: dict[str, Any]) -> None:
         """Refuse hosts whose own configuration a campaign would overwrite.
 
-        Raises
-        ------
-        TestbedError
-            A device is in use, or the SSH connection uses a measured port.
+        Raises TestbedError if a device is in use, or the SSH connection uses a measured port.
         """
         for role, driver in self.drivers.items():
             driver.check(state[role])
@@ -178,11 +157,8 @@ class RemoteHosts:
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a saved state on every host, and verify it.
 
-        Raises
-        ------
-        TestbedError
-            A host could not be reached or restored, or differs from its saved state. All others
-            were restored as far as possible.
+        Raises TestbedError if a host could not be reached or restored, or differs from its saved
+        state. All others were restored as far as possible.
         """
         problems = {role: str(error) for role, error in self._unreachable.items()}
 
@@ -224,17 +200,9 @@ def wait_for_links(shells: Mapping[str, Shell], devices: Mapping[str, Mapping[st
     takes some seconds to negotiate again. No path of the network would explain the frames that
     are lost meanwhile.
 
-    Parameters
-    ----------
-    shells
-        Commands on the hosts, by role.
-    devices
-        Ports of each host by their names in the topology.
-
-    Raises
-    ------
-    TestbedError
-        Ports without a carrier after the time-out; the message lists them.
+    ``shells``: commands on the hosts, by role; ``devices``: ports of each host by their names in
+    the topology. Raises TestbedError if ports have no carrier after the time-out; the message
+    lists them.
     """
     end = time.monotonic() + _LINK_SECONDS
     while missing := _without_carrier(shells, devices):

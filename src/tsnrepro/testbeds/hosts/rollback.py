@@ -31,10 +31,7 @@ class Rollback(ExitStack):
 
     All of them run: a failure neither skips the others nor replaces an earlier error.
 
-    Attributes
-    ----------
-    failures
-        Errors of the actions, once they have run.
+    ``failures``: errors of the actions, once they have run.
     """
 
     def __init__(self) -> None:
@@ -81,10 +78,7 @@ class Journal:
     def read(self) -> dict[str, Any] | None:
         """Return the last entry, None if there is nothing to restore.
 
-        Raises
-        ------
-        RecordError
-            The file is damaged.
+        Raises RecordError if the file is damaged.
         """
         if not os.path.lexists(self.path):
             return None
@@ -113,18 +107,10 @@ class LeasedHosts(Generic[Hosts]):
 
     The state that a killed campaign left is rolled back first.
 
-    Parameters
-    ----------
-    settings
-        Settings of the testbed.
-    journal
-        Journal of the testbed; the lock has the same name.
-    purpose
-        Purpose of the campaign, for others who find the hosts leased.
-    connect
-        Connects to the hosts; the stack closes the connections.
-    rollback
-        Rolls back what a killed campaign left.
+    ``settings``: settings of the testbed. ``journal``: journal of the testbed; the lock has the
+    same name. ``purpose``: purpose of the campaign, for others who find the hosts leased.
+    ``connect``: connects to the hosts; the stack closes the connections. ``rollback``: rolls back
+    what a killed campaign left.
     """
 
     def __init__(
@@ -210,29 +196,11 @@ def roll_back(
 ) -> bool:
     """Restore the state of hosts from before a campaign that was killed.
 
-    Parameters
-    ----------
-    journal
-        Journal of the testbed.
-    model
-        Model of the testbed's settings, which the journal includes.
-    connect
-        Connects to the hosts.
-    purpose
-        Purpose of the lease meanwhile.
-    sink
-        Receives the commands instead of the hosts, for a dry run.
-
-    Returns
-    -------
-    bool
-        Whether there was anything to restore.
-
-    Raises
-    ------
-    TestbedError
-        A host cannot be reached, is leased by another, or differs from its saved state. Those that
-        can be reached are restored and released.
+    ``journal``: journal of the testbed; ``model``: model of the testbed's settings, which the
+    journal includes; ``purpose``: purpose of the lease meanwhile; ``sink``: receives the commands
+    instead of the hosts, for a dry run. Returns whether there was anything to restore. Raises
+    TestbedError if a host cannot be reached, is leased by another, or differs from its saved state.
+    Those that can be reached are restored and released.
     """
     entry = journal.read()
     if entry is None:

@@ -26,13 +26,8 @@ _Host = TypeVar("_Host", bound=CommandHost)
 class Shell(Generic[_Host]):
     """Commands on a host.
 
-    Parameters
-    ----------
-    host
-        The host that runs them.
-    sink
-        Receives the commands that would change the host, for a dry run: only commands that read
-        its state are run.
+    ``host``: the host that runs them. ``sink``: receives the commands that would change the host,
+    for a dry run: only commands that read its state are run.
     """
 
     def __init__(self, host: _Host, sink: CommandSink | None = None) -> None:
@@ -46,10 +41,7 @@ class Shell(Generic[_Host]):
     def query(self, argv: list[str]) -> Completed:
         """Run a command that changes nothing, whatever its exit status.
 
-        Raises
-        ------
-        TestbedError
-            There is no exit status: the connection failed.
+        Raises TestbedError if there is no exit status: the connection failed.
         """
         return self._run(argv, COMMAND_SECONDS)
 
@@ -62,20 +54,14 @@ class Shell(Generic[_Host]):
     def read(self, argv: list[str]) -> str:
         """Run a command that changes nothing and return its output.
 
-        Raises
-        ------
-        TestbedError
-            The command failed.
+        Raises TestbedError if the command failed.
         """
         return self._output(self.query(argv))
 
     def change(self, argv: list[str]) -> str:
         """Run a command that changes the host and return its output, empty on a dry run.
 
-        Raises
-        ------
-        TestbedError
-            The command failed.
+        Raises TestbedError if the command failed.
         """
         if self._sink:
             self._sink(self.name, argv)
@@ -89,10 +75,7 @@ class Shell(Generic[_Host]):
     def change_all(self, commands: list[list[str]]) -> list[str]:
         """Run commands that change the host in one session and return their outputs.
 
-        Raises
-        ------
-        TestbedError
-            A command failed; the later ones were not run.
+        Raises TestbedError if a command failed; the later ones were not run.
         """
         if self._sink:
             for argv in commands:

@@ -88,13 +88,7 @@ def read_known_hosts(path: Path) -> tuple[list[HostKeyEntry], list[str]]:
 
 
 def _load_key(path: Path) -> paramiko.PKey:
-    """Return a private key.
-
-    Raises
-    ------
-    TestbedError
-        It is encrypted, or not a private key.
-    """
+    """Return a private key; TestbedError if it is encrypted, or not a private key."""
     try:
         return paramiko.PKey.from_path(path)
     except (TypeError, paramiko.PasswordRequiredException) as error:
@@ -185,10 +179,7 @@ class SshProcess:
     def send(self, content: bytes) -> None:
         """Write to standard input.
 
-        Raises
-        ------
-        CommandError
-            The command has ended, or does not read before its deadline.
+        Raises CommandError if the command has ended, or does not read before its deadline.
         """
         try:
             self._channel.sendall(content)
@@ -199,10 +190,7 @@ class SshProcess:
     def send_line(self, line: str) -> str:
         """Write one line to standard input and return the next line of standard output.
 
-        Raises
-        ------
-        CommandError
-            The command has ended, or prints no line before its deadline.
+        Raises CommandError if the command has ended, or prints no line before its deadline.
         """
         self.send(line.encode() + b"\n")
         return self.read_line()
@@ -229,11 +217,8 @@ class SshProcess:
     def wait(self) -> Completed:
         """Wait for the command to end and return it with its output.
 
-        Raises
-        ------
-        CommandError
-            The connection broke, a signal ended the command before its deadline, there was no
-            exit status at the deadline, or the output exceeds its limit.
+        Raises CommandError if the connection broke, a signal ended the command before its deadline,
+        there was no exit status at the deadline, or the output exceeds its limit.
         """
         try:
             stdout = self._stdout.read(self._limit_bytes + 1)
@@ -267,24 +252,12 @@ class SshProcess:
 class SshHost:
     """A host over SSH; see :class:`tsnrepro.testbeds.hosts.host.RemoteHost`.
 
-    Parameters
-    ----------
-    name
-        Name of the host in the testbed and in records.
-    host_key
-        The server's host key, or a known_hosts file that has it. No other key is accepted.
-    user, key
-        Login by this private key or key file alone: no agent, no key of the user's home folder.
-        Without a key the SSH agent is used.
-    sock
-        A connected socket to the server; ``None`` connects to ``address``.
-    address
-        Host name or IP address, and TCP port.
-
-    Raises
-    ------
-    TestbedError
-        The server cannot be reached, has another host key or refuses the login.
+    ``name``: name of the host in the testbed and in records. ``host_key``: the server's host key,
+    or a known_hosts file that has it. No other key is accepted. ``user`` and ``key``: login by this
+    private key or key file alone: no agent, no key of the user's home folder. Without a key the SSH
+    agent is used. ``sock``: a connected socket to the server; ``None`` connects to ``address``.
+    ``address``: host name or IP address, and TCP port. Raises TestbedError if the server cannot be
+    reached, has another host key or refuses the login.
     """
 
     def __init__(
@@ -364,10 +337,7 @@ class SshHost:
     def write(self, path: str, content: bytes, *, deadline_s: float) -> None:
         """Create or replace an executable file in an existing folder.
 
-        Raises
-        ------
-        CommandError
-            The host cannot write it within ``deadline_s`` seconds.
+        Raises CommandError if the host cannot write it within ``deadline_s`` seconds.
         """
         argv = ["sh", "-c", _WRITE, "sh", str(len(content)), path]
         process = self.start(argv, deadline_s=deadline_s)
@@ -412,10 +382,7 @@ class SshHost:
     def open_tunnel(self, address: tuple[str, int]) -> paramiko.Channel:
         """Return a connection through this host to a TCP port of another.
 
-        Raises
-        ------
-        TestbedError
-            This host cannot reach it, or does not forward connections.
+        Raises TestbedError if this host cannot reach it, or does not forward connections.
         """
         try:
             return self._transport.open_channel(

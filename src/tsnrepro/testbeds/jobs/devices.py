@@ -28,10 +28,8 @@ _SERVER_ADDRESS = 'set -- $SSH_CONNECTION; echo "$3"'
 class Devices:
     """The devices of a job on the hosts that it names.
 
-    Raises
-    ------
-    TestbedError
-        A device is missing or in use, or a device that the job creates already exists.
+    Raises TestbedError if a device is missing or in use, or a device that the job creates already
+    exists.
     """
 
     def __init__(self, job: Job, hosts: Mapping[str, RemoteHost]) -> None:
@@ -56,10 +54,8 @@ class Devices:
     def set_up(self, rollback: Rollback) -> None:
         """Configure all devices for the job, and leave them down.
 
-        Raises
-        ------
-        TestbedError
-            A command failed, for instance because a device does not support the MTU.
+        Raises TestbedError if a command failed, for instance because a device does not support the
+        MTU.
         """
         for port in self._job.ports():
             self._prepare(port, rollback)
@@ -72,10 +68,7 @@ class Devices:
     def bring_up(self) -> None:
         """Set all devices up and wait for all links.
 
-        Raises
-        ------
-        TestbedError
-            A command failed, or a link did not come up.
+        Raises TestbedError if a command failed, or a link did not come up.
         """
         self._run(network.up(self._job, lambda port: self._before[_key(port)]["address"]))
         end = time.monotonic() + _CARRIER_SECONDS

@@ -20,16 +20,9 @@ def lines(
 
     Commands that change nothing are left out, and so is the rollback.
 
-    Parameters
-    ----------
-    job
-        The job.
-    resolve
-        Returns a command with the hosts' own paths of programs.
-    hardware_address
-        Returns the MAC address of a port.
-    background
-        Lines that start what runs besides the steps, and lines that stop it.
+    ``resolve``: returns a command with the hosts' own paths of programs; ``hardware_address``:
+    returns the MAC address of a port; ``background``: lines that start what runs besides the steps,
+    and lines that stop it.
     """
     for port in job.ports():
         yield from (command_line(port.host, argv) for argv in network.reset(port))

@@ -27,10 +27,7 @@ def check_programs(job: Job, hosts: Mapping[str, RemoteHost]) -> None:
 
     A program that is in no step is called by other programs, and needed on all hosts.
 
-    Raises
-    ------
-    TestbedError
-        Programs are missing.
+    Raises TestbedError if programs are missing.
     """
     words = {name: {w for s in job.commands() if s.host == name for w in s.argv} for name in hosts}
     called = set().union(*words.values())
@@ -48,10 +45,8 @@ def check_programs(job: Job, hosts: Mapping[str, RemoteHost]) -> None:
 def write_inputs(job: Job, hosts: Mapping[str, RemoteHost], rollback: Rollback) -> None:
     """Write the job's inputs to all hosts; rollback removes them and the steps' files.
 
-    Raises
-    ------
-    TestbedError
-        A path that the job writes or collects already exists, or cannot be written.
+    Raises TestbedError if a path that the job writes or collects already exists, or cannot be
+    written.
     """
     folders = {str(p) for path in job.inputs for p in PurePosixPath(path).parents}
     ordered = sorted(folders, key=len)
@@ -95,10 +90,7 @@ def _write(
 def fetch(job: Job, hosts: Mapping[str, RemoteHost]) -> dict[str, bytes]:
     """Return the collected files by path, without those that no step wrote.
 
-    Raises
-    ------
-    TestbedError
-        A file cannot be read, or is larger than the job's ``memory_mb``.
+    Raises TestbedError if a file cannot be read, or is larger than the job's ``memory_mb``.
     """
     found = {}
     for step in job.commands():

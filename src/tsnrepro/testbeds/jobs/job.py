@@ -167,6 +167,8 @@ class Pause:
 class Job:
     """Everything that a guest does between boot and power-off, or machines in its place.
 
+    Raises TestbedError if a name is invalid, not unique or not in the topology.
+
     Attributes
     ----------
     name
@@ -201,11 +203,6 @@ class Job:
     memory_mb
         The guest's memory, including files and output. On this machine it bounds only the latter,
         over SSH each of them.
-
-    Raises
-    ------
-    TestbedError
-        A name is invalid, not unique or not in the topology.
     """
 
     name: str
@@ -285,10 +282,7 @@ class JobResult:
 
         Steps that a :class:`Stop` terminated (exit status 143, TERM) have not failed.
 
-        Raises
-        ------
-        CommandError
-            See :meth:`tsnrepro.testbeds.hosts.host.Completed.check`.
+        Raises CommandError as :meth:`tsnrepro.testbeds.hosts.host.Completed.check`.
         """
         for completed in self.steps.values():
             if completed.exit_status != ENDED_BY_TERM:
@@ -298,10 +292,7 @@ class JobResult:
     def file(self, path: str) -> bytes:
         """Return a collected file.
 
-        Raises
-        ------
-        TestbedError
-            No step wrote it, or it was not to be collected.
+        Raises TestbedError if no step wrote it, or it was not to be collected.
         """
         if path not in self.files:
             raise TestbedError(

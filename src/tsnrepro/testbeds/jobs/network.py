@@ -80,10 +80,7 @@ def _vlan(port: LinkEnd, vlan: Vlan) -> list[str]:
 def up(job: Job, hardware_address: Callable[[LinkEnd], str]) -> Iterator[Command]:
     """Yield the commands that set all devices up, and addresses and neighbour entries.
 
-    Raises
-    ------
-    TestbedError
-        An address of the topology is invalid.
+    Raises TestbedError if an address of the topology is invalid.
     """
     for port in job.ports():
         names = [port.device, *(vlan_device(port, vlan) for vlan in port.vlans)]
@@ -104,10 +101,7 @@ def up(job: Job, hardware_address: Callable[[LinkEnd], str]) -> Iterator[Command
 def addresses(job: Job) -> list[tuple[LinkEnd, str, ipaddress.IPv4Interface]]:
     """Return all addresses of the topology with their ports and devices.
 
-    Raises
-    ------
-    TestbedError
-        An address is invalid.
+    Raises TestbedError if an address is invalid.
     """
     return list(_addresses(job))
 

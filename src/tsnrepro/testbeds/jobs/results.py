@@ -14,10 +14,8 @@ from tsnrepro.testbeds.jobs.job import Job, JobResult, Step
 def unpack(content: bytes, job: Job) -> dict[str, bytes]:
     """Return the files of the archive by name.
 
-    Raises
-    ------
-    TestbedError
-        It is not a tar or is truncated, or the topology could not be set up; with the command.
+    Raises TestbedError if it is not a tar or is truncated, or the topology could not be set up;
+    with the command.
     """
     where = f"results of job {job.name}"
     try:
@@ -40,10 +38,7 @@ def unpack(content: bytes, job: Job) -> dict[str, bytes]:
 def result_of(files: Mapping[str, bytes], job: Job, **fields: Any) -> JobResult:
     """Return the result of a job from its archive, with the other ``fields`` of the result.
 
-    Raises
-    ------
-    TestbedError
-        A step has no output, exit status or time.
+    Raises TestbedError if a step has no output, exit status or time.
     """
     return JobResult(
         job=job.name,
@@ -58,10 +53,7 @@ def result_of(files: Mapping[str, bytes], job: Job, **fields: Any) -> JobResult:
 def steps_of(files: Mapping[str, bytes], job: Job) -> dict[str, Completed]:
     """Return the completed commands of the job, by step name.
 
-    Raises
-    ------
-    TestbedError
-        A step has no output, exit status or time.
+    Raises TestbedError if a step has no output, exit status or time.
     """
     return {step.name: _completed(step, files, job) for step in job.commands()}
 

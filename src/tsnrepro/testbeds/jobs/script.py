@@ -14,10 +14,7 @@ LIBRARY = Path(__file__).resolve().parent / "steps.sh"
 def text(job: Job) -> str:
     """Return the script: topology, slow programs, queues, links up, steps, files.
 
-    Raises
-    ------
-    TestbedError
-        An address of the topology is invalid.
+    Raises TestbedError if an address of the topology is invalid.
     """
     loopbacks = ((host, ["ip", "link", "set", "lo", "up"]) for host in job.hosts())
     commands = [

@@ -68,14 +68,9 @@ Synchronized = Callable[[Job], AbstractContextManager[list[ClockSync | ClockSync
 class SessionJobs:
     """A testbed for jobs on connected hosts; the caller closes the connections.
 
-    Parameters
-    ----------
-    hosts
-        Hosts by their names in jobs, each logged in to as root.
-    kind
-        Kind of the testbed in records.
-    synchronized
-        Synchronizes the hosts' clocks from a job's links to its last step; None if not needed.
+    ``hosts``: hosts by their names in jobs, each logged in to as root; ``kind``: kind of the
+    testbed in records. ``synchronized``: synchronizes the hosts' clocks from a job's links to its
+    last step; None if not needed.
     """
 
     machines = ()
@@ -116,15 +111,10 @@ class SessionJobs:
     def run(self, job: Job) -> JobResult:
         """Run a job on the hosts and return its result.
 
-        Raises
-        ------
-        TestbedError
-            A host, device or program is missing or in use, or the set-up failed. All changes were
-            rolled back.
-        JobDeadlineError
-            The job exceeded its deadline, and all changes were rolled back.
-        CommandError
-            The output or the exit status of a step was lost.
+        Raises TestbedError if a host, device or program is missing or in use, or the set-up failed.
+        All changes were rolled back. Raises JobDeadlineError if the job exceeded its deadline, and
+        all changes were rolled back. Raises CommandError if the output or the exit status of a step
+        was lost.
         """
         rollback = Rollback()
         try:

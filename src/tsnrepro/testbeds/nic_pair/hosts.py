@@ -20,14 +20,8 @@ class CardDriver:
 
     Jobs set the card up and roll that back; this restores what a kill leaves.
 
-    Parameters
-    ----------
-    shell
-        Commands on the host.
-    settings
-        The host's section in the testbed's file.
-    link_rate_mbps
-        Rate of the cable.
+    ``shell``: commands on the host; ``settings``: the host's section in the testbed's file;
+    ``link_rate_mbps``: rate of the cable.
     """
 
     def __init__(self, shell: Shell, settings: RackStation, link_rate_mbps: float) -> None:
@@ -44,13 +38,7 @@ class CardDriver:
         }
 
     def check(self, state: dict[str, Any]) -> None:
-        """Refuse a card with configured queues or filters, or at another speed.
-
-        Raises
-        ------
-        TestbedError
-            It has.
-        """
+        """Refuse a card with configured queues or filters, or at another speed."""
         ports.check_filters(self._shell, self._card, state["port"])
         ports.check_queues(self._shell, self._card)
         if state["port"]["up"]:
@@ -85,16 +73,9 @@ class CardDriver:
 class NicPairHosts(RemoteHosts):
     """The connected talker and listener, and with a switch between them the switch and the loader.
 
-    Parameters
-    ----------
-    settings
-        Settings of the testbed.
-    stack
-        Closes the connections.
-    sink
-        Receives the commands that change hosts, for a dry run.
-    unreachable
-        Gets the hosts that cannot be reached; None is to raise.
+    ``settings``: settings of the testbed; ``stack``: closes the connections; ``sink``: receives the
+    commands that change hosts, for a dry run. ``unreachable``: gets the hosts that cannot be
+    reached; None is to raise.
     """
 
     def __init__(

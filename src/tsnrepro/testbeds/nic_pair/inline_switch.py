@@ -20,12 +20,7 @@ _TRUSTED = (TALKER, LOADER)
 class InlineSwitch:
     """Configures the switch; see :class:`tsnrepro.testbeds.hosts.remote.HostDriver`.
 
-    Parameters
-    ----------
-    shell
-        Commands on the board.
-    settings
-        The board's section in the testbed's file.
+    ``shell``: commands on the board; ``settings``: the board's section in the testbed's file.
     """
 
     def __init__(self, shell: Shell, settings: ShapingSwitch) -> None:
@@ -57,10 +52,8 @@ class InlineSwitch:
     def check(self, state: dict[str, Any]) -> None:
         """Refuse ports that are in use, and an existing bridge.
 
-        Raises
-        ------
-        TestbedError
-            A port is in a bridge or has queues, or there is a bridge of this name.
+        Raises TestbedError if a port is in a bridge or has queues, or there is a bridge of this
+        name.
         """
         bridge, where = self._settings.bridge, self._shell.name
         for device, port in state["ports"].items():

@@ -27,22 +27,10 @@ class NicPairTestbed:
 
     The state that a killed campaign left is rolled back first.
 
-    Parameters
-    ----------
-    settings
-        Settings of the testbed.
-    name
-        Name of the testbed, for the journal.
-    purpose
-        Purpose of the campaign, for others who find the hosts leased.
-    journals
-        Folder of the journal; by default that of the repository.
-
-    Raises
-    ------
-    TestbedError
-        A host cannot be reached or configured or is leased by another, or its card is in use or
-        runs at another speed.
+    ``name``: name of the testbed, for the journal; ``purpose``: purpose of the campaign, for others
+    who find the hosts leased. ``journals``: folder of the journal; by default that of the
+    repository. Raises TestbedError if a host cannot be reached or configured or is leased by
+    another, or its card is in use or runs at another speed.
     """
 
     kind = "nic-pair"

@@ -1,6 +1,6 @@
 """Snakemake's logger ``tsnrepro``, which profiles/default selects.
 
-Snakemake finds plugins by the prefix of a package's name, so it is a package of its own.
+Snakemake finds plugins by the prefix of a package's name: a link beside this package has that name.
 """
 
 import sys
