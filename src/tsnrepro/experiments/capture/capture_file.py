@@ -39,7 +39,7 @@ _INTERFACE_DESCRIPTION, _ENHANCED_PACKET, _INTERFACE_STATISTICS = 1, 6, 5
 _UNSUPPORTED: Final = {2: "packet blocks of the obsolete kind", 3: "packets without a time stamp"}
 _BYTE_ORDER: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _IF_TSRESOL, _IF_TSOFFSET = 9, 14
-ISB_IFRECV, _ISB_IFDROP, _ISB_OSDROP = 4, 5, 7
+_ISB_IFDROP, _ISB_OSDROP = 5, 7
 _NANOSECONDS: Final = 1_000_000_000
 _LATEST_S: Final = 9_223_372_036  # nanoseconds since the epoch have 63 bits
 # A finer binary resolution would overflow 64 bits in the conversion to nanoseconds.

@@ -19,9 +19,6 @@ FRAME: Final = np.dtype(
         ("destination", "u8"),
         ("source", "u8"),
         ("sequence", "i4"),  # of the first R-TAG; -1: none
-        ("ip_source", "u4"),  # IPv4 only; 0: none
-        ("ip_destination", "u4"),
-        ("ip_id", "i4"),  # IPv4 only; -1: none
         ("fragment_offset", "i4"),  # bytes; -1: no IP
         ("source_port", "i4"),  # -1: none, or in another fragment
         ("destination_port", "i4"),
@@ -29,19 +26,15 @@ FRAME: Final = np.dtype(
         ("ethertype", "u2"),  # after all tags
         ("reserved", "u2"),  # of the first R-TAG
         ("vid", "i2"),  # outer VLAN tag; -1: none
-        ("inner_vid", "i2"),
         ("protocol", "i2"),  # after the IP header; -1: no IP
         ("pcp", "i1"),
-        ("inner_pcp", "i1"),
         ("vlan_tags", "u1"),
         ("r_tags", "u1"),
-        ("ip_version", "u1"),  # 0: no IP
-        ("more_fragments", "?"),
         ("cut", "?"),  # a header was not captured completely
     ],
     align=True,
 )
-"""One row per frame. Addresses are numbers, most significant byte first on the wire."""
+"""One row per frame; what is signed may be unknown. Addresses are numbers, as on the wire."""
 
 OTHER_TRAFFIC, STREAM_FRAME, STREAM_FRAGMENT = 0, 1, 2
 
@@ -62,6 +55,9 @@ def mac(address: str) -> int:
 def dissect(capture: Capture) -> np.ndarray:
     """Return the header fields of each frame, an array of :data:`FRAME`."""
     frames = np.zeros(len(capture), FRAME)
+    for name in FRAME.fields or ():
+        if FRAME[name].kind == "i":
+            frames[name] = -1
     _dissect(capture.data, capture.offset, capture.captured_bytes, frames)
     return frames
 
@@ -85,7 +81,6 @@ def _u48(data, at):
 def _dissect(data, offset, captured, frames):
     for i in range(len(frames)):
         frame = frames[i]
-        _clear(frame)
         start = offset[i]
         end = start + np.int64(captured[i])
         at = _ethernet(data, start, end, frame)
@@ -95,21 +90,6 @@ def _dissect(data, offset, captured, frames):
             _ipv4(data, at, end, frame)
         elif frame.ethertype == _IPV6:
             _ipv6(data, at, end, frame)
-
-
-@njit(cache=True, nogil=True)
-def _clear(frame):
-    frame.sequence = -1
-    frame.ip_id = -1
-    frame.fragment_offset = -1
-    frame.source_port = -1
-    frame.destination_port = -1
-    frame.payload_bytes = -1
-    frame.vid = -1
-    frame.inner_vid = -1
-    frame.protocol = -1
-    frame.pcp = -1
-    frame.inner_pcp = -1
 
 
 @njit(cache=True, nogil=True)
@@ -133,22 +113,14 @@ def _ethernet(data, at, end, frame):
                 frame.sequence = _u16(data, at + 2)
             frame.r_tags += 1
         else:
-            _vlan(frame, _u16(data, at))
+            if frame.vlan_tags == 0:
+                control = _u16(data, at)
+                frame.pcp, frame.vid = control >> 13, control & 0xFFF
+            frame.vlan_tags += 1
         ethertype = _u16(data, at + length - 2)
         at += length
     frame.ethertype = ethertype
     return at
-
-
-@njit(cache=True, nogil=True)
-def _vlan(frame, control):
-    if frame.vlan_tags == 0:
-        frame.pcp = control >> 13
-        frame.vid = control & 0xFFF
-    elif frame.vlan_tags == 1:
-        frame.inner_pcp = control >> 13
-        frame.inner_vid = control & 0xFFF
-    frame.vlan_tags += 1
 
 
 @njit(cache=True, nogil=True)
@@ -159,14 +131,8 @@ def _ipv4(data, at, end, frame):
     header = np.int64(data[at] & 0x0F) * 4
     if data[at] >> 4 != 4 or header < 20:
         return
-    frame.ip_version = 4
-    frame.ip_id = _u16(data, at + 4)
-    fragment = _u16(data, at + 6)
-    frame.more_fragments = fragment & 0x2000 != 0
-    frame.fragment_offset = (fragment & 0x1FFF) * 8
+    frame.fragment_offset = (_u16(data, at + 6) & 0x1FFF) * 8
     frame.protocol = data[at + 9]
-    frame.ip_source = _u32(data, at + 12)
-    frame.ip_destination = _u32(data, at + 16)
     if frame.fragment_offset == 0:
         inside = _u16(data, at + 2) - header
         _transport(data, at + header, end, inside, frame)
@@ -177,7 +143,6 @@ def _ipv6(data, at, end, frame):
     if at + 40 > end:
         frame.cut = True
         return
-    frame.ip_version = 6
     frame.protocol = data[at + 6]
     frame.fragment_offset = 0
     inside = _u16(data, at + 4)
@@ -187,9 +152,7 @@ def _ipv6(data, at, end, frame):
             frame.cut = True
             return
         frame.protocol = data[at]
-        fragment = _u16(data, at + 2)
-        frame.more_fragments = fragment & 1 != 0
-        frame.fragment_offset = fragment & 0xFFF8
+        frame.fragment_offset = _u16(data, at + 2) & 0xFFF8
         inside -= 8
         at += 8
     if frame.fragment_offset == 0:

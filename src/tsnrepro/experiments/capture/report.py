@@ -8,6 +8,7 @@ report notes which counters depend on it.
 """
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -65,6 +66,11 @@ class CaptureFinding:
         if isinstance(self.expected, tuple):
             return self.expected[0] <= self.found <= self.expected[1]
         return self.found == self.expected
+
+
+_captured = partial(CaptureFinding, "capture")
+_on_wire = partial(CaptureFinding, "wire")
+_counted = partial(CaptureFinding, "counters")
 
 
 @dataclass(frozen=True)
@@ -180,23 +186,13 @@ class _Point:
     def findings(self) -> list[CaptureFinding]:
         """Return the findings on the capture itself."""
         where, capture = self.where, self.capture
-        found = [
-            CaptureFinding("capture", "bytes behind the last whole record", where, 0, c)
-            for c in [capture.truncated_bytes]
-        ]
+        found = [_captured("bytes behind the last whole record", where, 0, capture.truncated_bytes)]
         if capture.dropped is not None:
             note = "the capture is incomplete" if capture.dropped else ""
-            found.append(
-                CaptureFinding(
-                    "capture", "frames the capture missed", where, 0, capture.dropped, note
-                )
-            )
+            found.append(_captured("frames the capture missed", where, 0, capture.dropped, note))
         short = int((self.digest == 0).sum())
         note = "capture more bytes of each frame" if short else ""
-        return [
-            *found,
-            CaptureFinding("capture", "frames captured too short", where, 0, short, note),
-        ]
+        return [*found, _captured("frames captured too short", where, 0, short, note)]
 
 
 class _Trial:
@@ -281,19 +277,19 @@ class _Trial:
             reserved = int((point.frames["reserved"] != 0).sum())
             expected = stream if self.frer else 0
             found += [
-                CaptureFinding("wire", ONE_TAG, point.where, expected, tagged),
-                CaptureFinding("wire", "R-TAGs with reserved bits set", point.where, 0, reserved),
+                _on_wire(ONE_TAG, point.where, expected, tagged),
+                _on_wire("R-TAGs with reserved bits set", point.where, 0, reserved),
             ]
         untagged = int((~self.end.tagged[self.end.of_stream]).sum())
         name, expected = "stream frames without R-TAG", int(self.end.of_stream.sum())
-        return [*found, CaptureFinding("wire", name, self.end.where, expected, untagged)]
+        return [*found, _on_wire(name, self.end.where, expected, untagged)]
 
     def _path_findings(self) -> list[CaptureFinding]:
         if not self.frer:
+            name = "stream frames on a path not used"
             return [
-                CaptureFinding("wire", "stream frames on a path not used", p.where, 0, int(n))
-                for p in self.members[1:]
-                for n in [p.of_stream.sum()]
+                _on_wire(name, point.where, 0, int(point.of_stream.sum()))
+                for point in self.members[1:]
             ]
         found = []
         for path, (port, point) in enumerate(self.points.items()):
@@ -303,11 +299,9 @@ class _Trial:
             if order.missing != dropped and order.missing:
                 note = f"first {order.first_missing}, longest run {order.longest_missing_run}"
             found += [
-                CaptureFinding(
-                    "wire", "numbers missing", point.where, dropped, order.missing, note
-                ),
-                CaptureFinding("wire", "numbers repeated", point.where, 0, order.repeated),
-                CaptureFinding("wire", "numbers out of order", point.where, 0, order.out_of_order),
+                _on_wire("numbers missing", point.where, dropped, order.missing, note),
+                _on_wire("numbers repeated", point.where, 0, order.repeated),
+                _on_wire("numbers out of order", point.where, 0, order.out_of_order),
             ]
         return [*found, self._same_content()]
 
@@ -321,7 +315,7 @@ class _Trial:
         number, digest = number[order], digest[order]
         unlike = (number[1:] == number[:-1]) & (digest[1:] != digest[:-1])
         where = f"{SENDING}, all member ports"
-        return CaptureFinding("wire", "numbers with unlike frames", where, 0, int(unlike.sum()))
+        return _on_wire("numbers with unlike frames", where, 0, int(unlike.sum()))
 
     def _listener_findings(self) -> list[CaptureFinding]:
         """Compare the listener's frames with those on the paths, by their content."""
@@ -335,8 +329,8 @@ class _Trial:
         missing = int(np.maximum(sent - came, 0).sum())
         where = self.end.where
         found = [
-            CaptureFinding("wire", BEYOND_FIRST, where, 0, beyond),
-            CaptureFinding("wire", "stream frames that no path carried", where, 0, unknown),
+            _on_wire(BEYOND_FIRST, where, 0, beyond),
+            _on_wire("stream frames that no path carried", where, 0, unknown),
         ]
         lost: int | tuple[int, int] = 0
         note = ""
@@ -345,7 +339,7 @@ class _Trial:
             lost = (0, self.counted.host_queue_dropped)
             note = "what the last egress queue dropped is missing"
         name = "stream frames that did not arrive"
-        return [*found, CaptureFinding("wire", name, where, lost, missing, note)]
+        return [*found, _on_wire(name, where, lost, missing, note)]
 
     def _carried_once(self) -> np.ndarray:
         """Return the digests of the stream's frames that recovery should pass."""
@@ -381,25 +375,19 @@ class _Trial:
             found += self._generator_findings(counted) + self._recovery_findings(counted, replayed)
         else:
             recovered = sum(counted.recovery.values())
-            found.append(
-                CaptureFinding("counters", "recovery: frames counted", "sw2", 0, recovered)
-            )
+            found.append(_counted("recovery: frames counted", "sw2", 0, recovered))
         where, frames = self.end.where, self.end.count(STREAM_FRAME)
         fragments = self.end.count(STREAM_FRAGMENT)
         found += [
-            CaptureFinding("counters", "stream frames in", where, frames, counted.listener_frames),
-            CaptureFinding(
-                "counters", "later fragments in", where, fragments, counted.listener_fragments
-            ),
+            _counted("stream frames in", where, frames, counted.listener_frames),
+            _counted("later fragments in", where, fragments, counted.listener_fragments),
         ]
         if counted.received is not None:
             expected = frames - sum(counted.dropped_behind_card.values())
             drops = ", ".join(f"{n} in {p}" for p, n in counted.dropped_behind_card.items() if n)
             note = f"dropped behind the card: {drops}" if drops else ""
             name = "datagrams the program received"
-            found.append(
-                CaptureFinding("counters", name, LISTENER, expected, counted.received, note)
-            )
+            found.append(_counted(name, LISTENER, expected, counted.received, note))
         return found
 
     def _member_findings(self, counted: TrialCounters) -> list[CaptureFinding]:
@@ -414,8 +402,8 @@ class _Trial:
             sent = here.replicated - here.queue_dropped
             arrived = self._within(point)
             found += [
-                CaptureFinding("counters", "frames out", point.where, left, sent),
-                CaptureFinding("counters", "frames in", f"sw2 {port}", arrived, here.arrived),
+                _counted("frames out", point.where, left, sent),
+                _counted("frames in", f"sw2 {port}", arrived, here.arrived),
             ]
         return found
 
@@ -436,10 +424,8 @@ class _Trial:
         expected = (seen, seen + missed) if missed else seen
         name = "numbers given before the capture"
         return [
-            CaptureFinding("counters", name, f"{SENDING} generator", 0, counted.numbered_before),
-            CaptureFinding(
-                "counters", "numbers given", f"{SENDING} generator", expected, counted.numbered
-            ),
+            _counted(name, f"{SENDING} generator", 0, counted.numbered_before),
+            _counted("numbers given", f"{SENDING} generator", expected, counted.numbered),
         ]
 
     def _recovery_findings(
@@ -456,11 +442,7 @@ class _Trial:
                 low, high = ranges[name]
                 if low < high:
                     allowed, note = (low, high), "depends on the order and moment of counting"
-            found.append(
-                CaptureFinding(
-                    "counters", f"recovery: {name}", "sw2", allowed, recorded[name], note
-                )
-            )
+            found.append(_counted(f"recovery: {name}", "sw2", allowed, recorded[name], note))
         return found
 
     def _ranges(self, counted: TrialCounters) -> dict[str, tuple[int, int]]:
