@@ -32,13 +32,7 @@ def add_commands(commands: Any) -> None:
 def _audit(arguments: argparse.Namespace) -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    from tsnrepro.published.audit import (  # noqa: PLC0415
-        accept,
-        audit_campaign,
-        print_audit,
-        run_audit,
-        summary,
-    )
+    from tsnrepro.published.audit import accept, audit_campaign, print_audit, run_audit, summary  # noqa: PLC0415
     from tsnrepro.published.ledger import write_ledger  # noqa: PLC0415
     from tsnrepro.records.integrity import write_sums  # noqa: PLC0415
 

@@ -54,13 +54,7 @@ def add_commands(commands: Any) -> None:
         "tsnrepro new testbed lab --kind rack",
     )
     testbed.add_argument("--kind", choices=KINDS, default="rack", help="default: rack")
-    _add(
-        new,
-        "paper",
-        _paper,
-        "write a manuscript of two pages",
-        "tsnrepro new paper my-paper",
-    )
+    _add(new, "paper", _paper, "write a manuscript of two pages", "tsnrepro new paper my-paper")
 
 
 def _add(commands: Any, name: str, run: Any, summary: str, *examples: str) -> Any:

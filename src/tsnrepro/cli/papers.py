@@ -138,11 +138,7 @@ def _wordcount(arguments: argparse.Namespace) -> None:
 def _check_numbering(arguments: argparse.Namespace) -> None:
     from tsnrepro.common.errors import PublishError  # noqa: PLC0415
     from tsnrepro.config.papers import sources_of  # noqa: PLC0415
-    from tsnrepro.papers.pdf_text import (  # noqa: PLC0415
-        numbered_items,
-        numbered_items_table,
-        without_supplements,
-    )
+    from tsnrepro.papers.pdf_text import numbered_items, numbered_items_table, without_supplements  # noqa: PLC0415
 
     papers = without_supplements(arguments.papers)
     documents = {path: sources_of(path.stem).document for path in papers}

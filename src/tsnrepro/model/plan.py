@@ -765,10 +765,7 @@ class _Planner:
             name = f"{traffic.name}.answer"
             host = self.network.hosts[traffic.listener]
             cost = self.duration(host.send_cost, self.random(f"write/{name}"))
-            values |= {
-                "cost": cost,
-                "cost_stalls": self.stalls(traffic.listener, f"send/{name}"),
-            }
+            values |= {"cost": cost, "cost_stalls": self.stalls(traffic.listener, f"send/{name}")}
         return values
 
     def transport_fields(self, traffic: Traffic) -> Fields:
@@ -795,11 +792,7 @@ class _Planner:
             for edge in outgoing
             if edge.to_sender is None and edge.answers == answers and flow in edge.target.flows
         )
-        return {
-            "kind": forward,
-            "edge": self.plan.edges[edge.index],
-            "return_flow": flow.index,
-        }
+        return {"kind": forward, "edge": self.plan.edges[edge.index], "return_flow": flow.index}
 
 
 def _threshold(probability: float) -> int:

@@ -325,9 +325,7 @@ def read_result(
         ports={e.name: reader.port(e) for e in plan.graph.elements if isinstance(e, Port)},
         recoveries=[
             RecoveryAccount(
-                each.traffic.name,
-                each.member,
-                recovery.read_counters(plan.memory, each.address),
+                each.traffic.name, each.member, recovery.read_counters(plan.memory, each.address)
             )
             for each in plan.recoveries
         ],

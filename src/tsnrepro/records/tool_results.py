@@ -111,10 +111,7 @@ def _samples(text: str) -> dict[str, Any]:
 
 # By experiment and output; of a trial that has several runs, the result is of all of them.
 _Derivations = dict[str, Callable[[str], dict[str, Any]]]
-_OUR_PROGRAMS: _Derivations = {
-    "run-001-talker.json": _talker,
-    "run-001-listener.json": _listener,
-}
+_OUR_PROGRAMS: _Derivations = {"run-001-talker.json": _talker, "run-001-listener.json": _listener}
 _DERIVATIONS: dict[str, _Derivations] = {
     "loss": {"iperf3.json": _udp, **_OUR_PROGRAMS},
     "tcp": {"iperf3.json": lambda text: asdict(iperf3.parse_tcp(text))},

@@ -138,9 +138,7 @@ def configure_streams(
     """
     if not 1 <= len(streams) <= _MAX_STREAMS:
         raise ConfigurationError(
-            f"{len(streams)} streams",
-            "streams",
-            f"A switch supports 1 to {_MAX_STREAMS} streams",
+            f"{len(streams)} streams", "streams", f"A switch supports 1 to {_MAX_STREAMS} streams"
         )
     return [program, "streams", port, *(word for s in streams for word in s.options(frer))]
 

@@ -34,11 +34,7 @@ _UNSUPPORTED = (
         "it printed in another language",
         "Run it with LC_ALL=C",
     ),
-    (
-        re.compile(r"time<"),
-        "a round-trip time is below its resolution",
-        _INSTALL,
-    ),
+    (re.compile(r"time<"), "a round-trip time is below its resolution", _INSTALL),
 )
 
 

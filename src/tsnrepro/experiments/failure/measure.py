@@ -42,14 +42,8 @@ def _timeline(factors: Factors) -> Timeline:
         "stuck-generator": (Fault(0.4 * duration, "stick"), Fault(0.6 * duration, "free")),
         "restart-sw1": (Fault(0.5 * duration, "restart", switch="sw1"),),
         "restart-sw2": (Fault(0.5 * duration, "restart", switch="sw2"),),
-        "three-paths": (
-            Fault(0.3 * duration, "cut", path=0),
-            Fault(0.6 * duration, "cut", path=1),
-        ),
-        "failover": (
-            Fault(duration / 3, "cut", path=0),
-            Fault(2 * duration / 3, "repair", path=0),
-        ),
+        "three-paths": (Fault(0.3 * duration, "cut", path=0), Fault(0.6 * duration, "cut", path=1)),
+        "failover": (Fault(duration / 3, "cut", path=0), Fault(2 * duration / 3, "repair", path=0)),
     }
     latent = factors.latent if factors.configuration == "frer" else None
     return Timeline(events.get(factors.scenario, ()), latent)

@@ -57,10 +57,7 @@ SAME_LOAD_PERCENT = 2.0
 
 SWEEP, LIMIT, BOTTLENECK, INTERVENTION, ELIMINATION, PACED, PATHS = get_args(Objective)
 
-PLACES = {
-    "listener_socket": (SOCKET_BUFFER,),
-    "talker": (TALKER_SOCKET, TALKER_QUEUE),
-}
+PLACES = {"listener_socket": (SOCKET_BUFFER,), "talker": (TALKER_SOCKET, TALKER_QUEUE)}
 SUMMARY_COLUMNS = [
     *("configuration", "target_mbps", "offered_mbps", "trials", "trials_with_loss"),
     *("sent", "lost", "unread", "loss_percent", "loss_low_percent", "loss_high_percent"),

@@ -17,12 +17,7 @@ from tsnrepro.experiments.shaping.media import check_same_medium
 from tsnrepro.experiments.shaping.settings import LAUNCHED, Kind, Mode, ShapingPart
 from tsnrepro.results.estimates import in_pairs
 from tsnrepro.results.verdicts import SIGNIFICANCE
-from tsnrepro.stats.comparisons import (
-    holm,
-    median_difference,
-    relative_difference,
-    signed_rank,
-)
+from tsnrepro.stats.comparisons import holm, median_difference, relative_difference, signed_rank
 from tsnrepro.stats.equivalence import equivalence
 from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.power import Scatter, in_percent, scatter_of_pairs, smallest_change_found

@@ -218,10 +218,7 @@ class _TrialNetwork:
         # Room for all that its sockets may hold: a socket waits instead.
         port = self._shaped_port().model_copy(update={"queue_bytes": self._host_queue_bytes})
         return Network(
-            hosts={
-                TALKER: self._host(launches=self.mode == "etf"),
-                LISTENER: self._host(),
-            },
+            hosts={TALKER: self._host(launches=self.mode == "etf"), LISTENER: self._host()},
             links=[link],
             streams=streams,
             ports={f"{TALKER}:{link.name}": port},

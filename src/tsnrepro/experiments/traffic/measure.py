@@ -67,11 +67,7 @@ def _load(source: Source, factors: Factors, generator: random.Random) -> Intende
     elif isinstance(source, Random):
         shape = {"poisson": generator.getrandbits(48)}
     return IntendedLoad(
-        factors.configuration,
-        source.payload_bytes,
-        source.rate_pps,
-        factors.duration_s,
-        **shape,
+        factors.configuration, source.payload_bytes, source.rate_pps, factors.duration_s, **shape
     )
 
 

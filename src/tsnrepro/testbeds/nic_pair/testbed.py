@@ -39,11 +39,7 @@ class NicPairTestbed:
     acceleration: Acceleration = "none"
 
     def __init__(
-        self,
-        settings: NicPairSettings,
-        name: str,
-        purpose: str = "",
-        journals: Path | None = None,
+        self, settings: NicPairSettings, name: str, purpose: str = "", journals: Path | None = None
     ) -> None:
         self.settings = settings
         journal = Journal(name, journals)
