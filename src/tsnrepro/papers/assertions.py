@@ -70,10 +70,8 @@ def one_line(condition: str) -> str:
 def assertions(manuscript: Path, values: Mapping[str, Result]) -> list[Assertion]:
     """Return the assertions of a manuscript, judged by its values, by file and line.
 
-    Raises
-    ------
-    PublishError
-        A condition is no statement in the language of claims; the message has its place.
+    Raises PublishError if a condition is no statement in the language of claims; the message has
+    its place.
     """
     found = []
     for path in sorted(manuscript.rglob("*.tex")):
@@ -118,10 +116,7 @@ def as_json(judged: Iterable[Assertion]) -> str:
 def read_assertions(results: Path) -> list[Assertion]:
     """Return the assertions of a built paper, from its results folder.
 
-    Raises
-    ------
-    PublishError
-        The paper is not built.
+    Raises PublishError if the paper is not built.
     """
     path = results / ASSERTIONS_FILE
     if not path.is_file():
@@ -132,10 +127,7 @@ def read_assertions(results: Path) -> list[Assertion]:
 def check_assertions(judged: Iterable[Assertion], paper: str) -> None:
     """Check that the record carries every assertion.
 
-    Raises
-    ------
-    PublishError
-        One is not carried; the message lists all of them.
+    Raises PublishError if one is not carried; the message lists all of them.
     """
     lacking = [one.text for one in judged if not one.carried]
     if lacking:

@@ -150,10 +150,7 @@ def _reason(source: DataSource, experiment: str) -> str:
 def parse_data_sources(options: Sequence[str], study: Path | None) -> DataSources:
     """Return data sources from options ``SOURCE=FOLDER``, one per run, in order.
 
-    Raises
-    ------
-    PublishError
-        An option has no ``=``, or there is none.
+    Raises PublishError if an option has no ``=``, or there is none.
     """
     runs: dict[str, dict[str, Path]] = {}
     for option in options:

@@ -117,23 +117,12 @@ class _Version:
 def write_diff(manuscript: Path, results: Path, against: str, output: Path) -> None:
     """Write a PDF with the changes to a paper.
 
-    Parameters
-    ----------
-    manuscript
-        Folder of the manuscript in ``paper/``.
-    results
-        Folder of the built paper.
-    against
-        A tarball of the paper from the target ``arxiv``, a folder with it as ``NAME-arxiv.tar.gz``,
-        or a git revision.
-    output
-        The PDF; the marked LaTeX source is written to the same folder.
-
-    Raises
-    ------
-    PublishError
-        The paper is not built; the tarball is of another paper or none; the revision is unknown or
-        does not have the paper; or the marked text does not compile.
+    ``manuscript``: folder of the manuscript in ``paper/``; ``results``: folder of the built paper.
+    ``against``: a tarball of the paper from the target ``arxiv``, a folder with it as
+    ``NAME-arxiv.tar.gz``, or a git revision. ``output``: the PDF; the marked LaTeX source is
+    written to the same folder. Raises PublishError if the paper is not built; the tarball is of
+    another paper or none; the revision is unknown or does not have the paper; or the marked text
+    does not compile.
     """
     name, files = manuscript.name, files_of(manuscript, results, "arxiv")
     before, now = _earlier_version(manuscript, against, files), _Version(files)
@@ -156,10 +145,7 @@ def write_diff(manuscript: Path, results: Path, against: str, output: Path) -> N
 def papers_compared(names: list[str], against: str) -> list[str]:
     """Return the papers that can be compared: the one in a tarball, else all.
 
-    Raises
-    ------
-    PublishError
-        ``against`` is empty, or the tarball is of none of the papers.
+    Raises PublishError if ``against`` is empty, or the tarball is of none of the papers.
     """
     if not against:
         raise PublishError(
@@ -293,13 +279,7 @@ def _for_latexdiff(text: str) -> str:
 
 
 def _marked(before: str, now: str, unmarked: str) -> str:
-    """Return the source with marked changes.
-
-    Raises
-    ------
-    PublishError
-        latexdiff failed.
-    """
+    """Return the source with marked changes; PublishError if latexdiff failed."""
     with temporary_folder() as folder:
         paths = [Path(folder) / name for name in ("before.tex", "now.tex", "preamble.tex")]
         for path, text in zip(paths, (before, now, _PREAMBLE), strict=True):

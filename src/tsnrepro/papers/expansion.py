@@ -84,22 +84,10 @@ def expand(
 ) -> str:
     """Return a manuscript as one text with its values written in.
 
-    Parameters
-    ----------
-    files
-        The files of its tarball, by path.
-    name
-        The name of the manuscript.
-    value
-        The function that formats a printed value, from its key and text.
-    missing
-        The function that replaces an unknown field, from key and field. By default an unknown field
-        is an error, as it is for LaTeX.
-
-    Raises
-    ------
-    PublishError
-        A file, a value or the case of a sentence is missing, or the text cannot be parsed.
+    ``files``: the files of its tarball, by path; ``value``: the function that formats a printed
+    value, from its key and text. ``missing``: the function that replaces an unknown field, from key
+    and field. By default an unknown field is an error, as it is for LaTeX. Raises PublishError if a
+    file, a value or the case of a sentence is missing, or the text cannot be parsed.
     """
     with TexLua() as lua:
         return _Expansion(files, name, value, missing, lua).text()

@@ -32,9 +32,6 @@ class Glossary(ConfigModel):
 def glossary() -> list[Term]:
     """Return the terms in the order of their English.
 
-    Raises
-    ------
-    ConfigurationError
-        The file does not fit.
+    Raises ConfigurationError if the file does not fit.
     """
     return sorted(load(Glossary, root() / GLOSSARY).terms, key=lambda term: term.english)

@@ -48,20 +48,10 @@ _ELEMENTS = {"paperfloat": "figure", "papercaption": "figcaption", "papertitle":
 def write_html(manuscript: Path, results: Path, output: Path) -> None:
     """Write a built paper as one self-contained HTML page.
 
-    Parameters
-    ----------
-    manuscript
-        Folder of the manuscript in ``paper/``.
-    results
-        Folder of the built paper, with the numbering in ``NAME.aux`` and ``NAME-supplement.aux``.
-    output
-        The page.
-
-    Raises
-    ------
-    PublishError
-        The paper is not built, pandoc does not support something in its text, or the number of a
-        table or figure would differ from that in the PDF.
+    ``manuscript``: folder of the manuscript in ``paper/``. ``results``: folder of the built paper,
+    with the numbering in ``NAME.aux`` and ``NAME-supplement.aux``. Raises PublishError if the paper
+    is not built, pandoc does not support something in its text, or the number of a table or figure
+    would differ from that in the PDF.
     """
     name = manuscript.name
     files = files_of(manuscript, results, "arxiv")
@@ -108,10 +98,7 @@ def _linked(key: str, text: str) -> str:
 def _pandoc(text: str, read: str, write: str, *options: str) -> str:
     """Return a text in another format.
 
-    Raises
-    ------
-    PublishError
-        pandoc failed, or warned that it drops something.
+    Raises PublishError if pandoc failed, or warned that it drops something.
     """
     formats = ["-f", read, "-t", write]
     return run(

@@ -25,14 +25,9 @@ _ENDINGS = {**dict.fromkeys("036MNmn", _CONSONANT), **dict.fromkeys("178Ll", _RI
 def particle(syllable: str, before: str, after: str = "") -> str:
     """Return the form of a particle between two texts.
 
-    Parameters
-    ----------
-    syllable
-        Its first syllable in any form, one of ``PARTICLES``.
-    before
-        The text before it. Signs and brackets at the end of it are silent.
-    after
-        The text after it: 이 before another syllable is that of 이다.
+    ``syllable``: its first syllable in any form, one of ``PARTICLES``. ``before``: the text before
+    it. Signs and brackets at the end of it are silent. ``after``: the text after it: 이 before
+    another syllable is that of 이다.
     """
     forms = _COPULA if syllable == "이" and _is_hangul(after[:1]) else _FORMS[syllable]
     return forms[_ending(before)]

@@ -45,10 +45,7 @@ def after_blanks(text: str, start: int) -> int:
 def group_end(text: str, start: int, opening: str = "{", closing: str = "}") -> int:
     """Return the position after the group that opens at ``start``.
 
-    Raises
-    ------
-    PublishError
-        The group does not end.
+    Raises PublishError if the group does not end.
     """
     depth, position = 0, start
     while position < len(text):
@@ -71,10 +68,7 @@ def group_end(text: str, start: int, opening: str = "{", closing: str = "}") -> 
 def argument(text: str, start: int) -> tuple[str, int]:
     """Return an argument, which is a group or a token, and the position after it.
 
-    Raises
-    ------
-    PublishError
-        There is no argument.
+    Raises PublishError if there is no argument.
     """
     start = after_blanks(text, start)
     if text[start : start + 1] == "{":
@@ -149,14 +143,9 @@ def definitions(text: str) -> tuple[dict[str, Macro], str]:
 def substitute(text: str, commands: Mapping[str, tuple[int, Callable[..., str]]]) -> str:
     """Return a text with commands replaced, in the arguments of commands too.
 
-    Parameters
-    ----------
-    text
-        LaTeX source without comments.
-    commands
-        The number of mandatory arguments of each command, and the function of these that returns
-        its replacement. Optional arguments, and blanks after a command without arguments, are
-        dropped.
+    ``text``: LaTeX source without comments. ``commands``: the number of mandatory arguments of each
+    command, and the function of these that returns its replacement. Optional arguments, and blanks
+    after a command without arguments, are dropped.
     """
     parts, position = [], 0
     for match in _CONTROL_WORD.finditer(text):

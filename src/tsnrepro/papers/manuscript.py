@@ -56,10 +56,7 @@ class UsedNames:
 def scan(manuscript: Path) -> UsedNames:
     """Return the names in the ``.tex`` files of a manuscript.
 
-    Raises
-    ------
-    PublishError
-        The folder has no ``.tex`` file, or a key contains a macro.
+    Raises PublishError if the folder has no ``.tex`` file, or a key contains a macro.
     """
     paths = sorted(Path(manuscript).rglob("*.tex"))
     if not paths:
@@ -115,10 +112,7 @@ def _expanded_cells(cells: re.Match[str]) -> str:
 def check_known(named: dict[str, list[str]], known: Iterable[str], what: str) -> None:
     """Check that all names are known.
 
-    Raises
-    ------
-    PublishError
-        A name is unknown; the message has its places and similar names.
+    Raises PublishError if a name is unknown; the message has its places and similar names.
     """
     names = list(known)
     for key, places in named.items():

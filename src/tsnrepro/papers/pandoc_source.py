@@ -102,11 +102,8 @@ class PandocSource:
 def pandoc_source(text: str, numbering: Numbering, bibliography: str, korean: bool) -> PandocSource:
     """Return an expanded manuscript as LaTeX for pandoc.
 
-    Raises
-    ------
-    PublishError
-        The number of a table or figure differs from that in the PDF, or a section, reference or
-        citation has no number there.
+    Raises PublishError if the number of a table or figure differs from that in the PDF, or a
+    section, reference or citation has no number there.
     """
     return _Conversion(numbering, bibliography, korean).converted(text)
 

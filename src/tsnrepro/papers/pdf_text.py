@@ -19,13 +19,7 @@ _WORD = re.compile(r"\w[\w'’-]*")
 
 
 def pages(pdf: Path) -> list[str]:
-    """Return the text of each page of a PDF.
-
-    Raises
-    ------
-    PublishError
-        The PDF cannot be read.
-    """
+    """Return the text of each page of a PDF; PublishError if the PDF cannot be read."""
     return run(["pdftotext", str(pdf), "-"]).decode(errors="replace").split("\f")[:-1]
 
 
@@ -60,10 +54,7 @@ def _counted(text: str) -> tuple[int, int]:
 def word_count_table(pdfs: list[Path]) -> str:
     """Return the word counts of built papers and supplements as the lines of a table, with pages.
 
-    Raises
-    ------
-    PublishError
-        A PDF cannot be read.
+    Raises PublishError if a PDF cannot be read.
     """
     lines = [f"{'paper':28}{'part':12}{'words':>8}{'characters':>12}{'pages':>8}"]
     for pdf in without_supplements(pdfs):
@@ -85,23 +76,10 @@ def numbered_items(pdf: Path, document: str) -> dict[str, str | None]:
 
     A caption names the item: "Table 4.2 of the report", "원 논문의 표 9A, 9B".
 
-    Parameters
-    ----------
-    pdf
-        The built paper.
-    document
-        Name in ``data/published/documents.yaml``, which lists the numbered items.
-
-    Returns
-    -------
-    dict
-        The page by ``table 9A`` or ``figure 4``: ``3`` of the paper, ``S3`` of its supplement, None
-        where no page names the item.
-
-    Raises
-    ------
-    PublishError
-        The PDF cannot be read, or there is no such document.
+    ``pdf``: the built paper. ``document``: name in ``data/published/documents.yaml``, which lists
+    the numbered items. Returns the page by ``table 9A`` or ``figure 4``: ``3`` of the paper, ``S3``
+    of its supplement, None where no page names the item. Raises PublishError if the PDF cannot be
+    read, or there is no such document.
     """
     known = published.documents()
     if document not in known:

@@ -25,22 +25,10 @@ def run(
 ) -> bytes:
     """Run a program and return its standard output.
 
-    Parameters
-    ----------
-    command
-        The program and its arguments.
-    folder
-        Its working directory.
-    text
-        Its standard input.
-    **variables
-        Environment variables to set. TEXINPUTS is unset, so that TeX reads no other files of the
-        repository.
-
-    Raises
-    ------
-    PublishError
-        The program is not installed or failed; the message has the last lines of its output.
+    ``command``: the program and its arguments; ``folder``: its working directory; ``text``: its
+    standard input. ``**variables``: environment variables to set. TEXINPUTS is unset, so that TeX
+    reads no other files of the repository. Raises PublishError if the program is not installed or
+    failed; the message has the last lines of its output.
     """
     if shutil.which(command[0]) is None:
         raise PublishError(

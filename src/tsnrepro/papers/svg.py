@@ -24,19 +24,9 @@ def latex_to_svg(
 ) -> list[bytes]:
     """Return the pictures of a manuscript as SVG, with text as outlines.
 
-    Parameters
-    ----------
-    manuscript
-        Its expanded text, with the preamble for the pictures.
-    pictures
-        The LaTeX source of each ``picture`` or ``tikzpicture``.
-    files
-        The files that the preamble reads, by path.
-
-    Raises
-    ------
-    PublishError
-        The pictures do not compile or cannot be converted.
+    ``manuscript``: its expanded text, with the preamble for the pictures; ``pictures``: the LaTeX
+    source of each ``picture`` or ``tikzpicture``; ``files``: the files that the preamble reads, by
+    path. Raises PublishError if the pictures do not compile or cannot be converted.
     """
     if not pictures:
         return []
@@ -57,13 +47,7 @@ def latex_to_svg(
 
 
 def pdf_to_svg(pdf: Path, page: int = 1) -> bytes:
-    """Return a page of a PDF as SVG.
-
-    Raises
-    ------
-    PublishError
-        It cannot be converted.
-    """
+    """Return a page of a PDF as SVG; PublishError if it cannot be converted."""
     return run(["pdftocairo", "-svg", "-f", str(page), "-l", str(page), str(pdf), "-"])
 
 

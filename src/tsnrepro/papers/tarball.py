@@ -20,17 +20,8 @@ BROKEN = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowE
 def write_tarball(target: BinaryIO, files: Mapping[str, bytes | Path]) -> None:
     """Write files as a gzip-compressed tarball, in the given order.
 
-    Parameters
-    ----------
-    target
-        The file to write to.
-    files
-        Content, or the file that has it, by path in the tarball.
-
-    Raises
-    ------
-    OSError
-        A file cannot be read.
+    ``files``: content, or the file that has it, by path in the tarball. Raises OSError if a file
+    cannot be read.
     """
     with (
         gzip.GzipFile(filename="", fileobj=target, mode="wb", mtime=0, compresslevel=6) as zipped,
@@ -54,10 +45,7 @@ def write_tarball(target: BinaryIO, files: Mapping[str, bytes | Path]) -> None:
 def read_tarball(path: Path) -> dict[str, bytes]:
     """Return the content of the files of a tarball by path.
 
-    Raises
-    ------
-    PublishError
-        It is not a tarball, or it is damaged.
+    Raises PublishError if it is not a tarball, or it is damaged.
     """
     try:
         with tarfile.open(path, "r:gz") as archive:

@@ -32,21 +32,12 @@ class TexLua:
     def number(self, digits: int, expression: str) -> str:
         """Return the value of an expression with ``digits`` decimals, as LaTeX source.
 
-        Raises
-        ------
-        PublishError
-            It cannot be evaluated.
+        Raises PublishError if it cannot be evaluated.
         """
         return self._evaluate("calc", digits, expression)
 
     def holds(self, comparison: str) -> bool:
-        """Return whether a comparison is true.
-
-        Raises
-        ------
-        PublishError
-            It cannot be evaluated.
-        """
+        """Return whether a comparison is true; PublishError if it cannot be evaluated."""
         return "firstoftwo" in self._evaluate("decide", 0, comparison)
 
     def padding(self, wanted: int, decimals: int) -> str:

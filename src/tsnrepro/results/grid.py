@@ -16,21 +16,11 @@ from tsnrepro.results.results import Results
 def by_point(run: str | Path, trials: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
     """Return one row for each combination of varied settings and factors, with its outcomes.
 
-    Parameters
-    ----------
-    run
-        The list of the trials, ``run.json``.
-    trials
-        Their table, one row a trial.
-    experiment
-        Declares the outcomes; where it does not, they are all numbers of a trial's result.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The settings and the factors; ``trials``, their number; and of each outcome its average over
-        repetitions, with ``_low`` and ``_high``, and ``_limits``, what these are: an interval, or
-        the range of a few repetitions, from which nothing is concluded.
+    ``run``: the list of the trials, ``run.json``. ``trials``: their table, one row a trial.
+    ``experiment``: declares the outcomes; where it does not, they are all numbers of a trial's
+    result. Returns the settings and the factors; ``trials``, their number; and of each outcome its
+    average over repetitions, with ``_low`` and ``_high``, and ``_limits``, what these are: an
+    interval, or the range of a few repetitions, from which nothing is concluded.
     """
     documents = list(recorded_trials(run))
     outcomes = experiment.outcomes or _numbers(documents[0], trials)

@@ -62,12 +62,8 @@ class AnalysedRun:
 def origin_of(folder: Path) -> str:
     """Return the line at the head of a run's page: testbed and campaign.
 
-    Raises
-    ------
-    RecordError
-        The run lacks its facts.
-    PublishError
-        The facts do not name the testbed.
+    Raises RecordError if the run lacks its facts. Raises PublishError if the facts do not name the
+    testbed.
     """
     run = AnalysedRun.load(folder)
     return f"{run.origin}, campaign {run.facts['campaign']}"

@@ -122,10 +122,7 @@ def analyse(manifest_path: str | Path, trials: pd.DataFrame) -> Results:
 def write_facts(manifest_path: str | Path, output: str | Path) -> None:
     """Write the facts of a run's testbed as values.
 
-    Raises
-    ------
-    RecordError
-        There is no such run, or its environment is missing.
+    Raises RecordError if there is no such run, or its environment is missing.
     """
     analyse(manifest_path, pd.DataFrame(columns=["trial", "sha256"])).write(output)
 

@@ -56,20 +56,10 @@ def add_power(
 ) -> None:
     """Add what a comparison's campaign finds in 80 % of cases, and what would find more.
 
-    Parameters
-    ----------
-    results, key
-        The verdict's, without its last word.
-    scatter
-        Between repetitions, None where the limits do not show it.
-    trials
-        Of the comparison.
-    percent
-        Change to find, or the margin of equivalence.
-    tests
-        Comparisons that share one significance.
-    equivalence
-        Whether the verdict is of equivalence within the margin, or of a difference beyond it.
+    ``results`` and ``key``: the verdict's, without its last word; ``scatter``: between repetitions,
+    None where the limits do not show it; ``percent``: change to find, or the margin of equivalence;
+    ``tests``: comparisons that share one significance; ``equivalence``: whether the verdict is of
+    equivalence within the margin, or of a difference beyond it.
     """
     if scatter is None:
         write_power(results, key, trials, (None, None), seen=(None, None), what=_UNKNOWN)
@@ -104,22 +94,10 @@ def write_power(
 ) -> None:
     """Add the values of :func:`add_power`.
 
-    Parameters
-    ----------
-    results, key, trials
-        As there.
-    power
-        The smallest change found, and how many repetitions find what is asked for.
-    seen
-        The scatter, and of how many repetitions.
-    what
-        What is asked for, or why nothing is known.
-    unit
-        Of the changes.
-    none
-        Why the smallest change is not promised, if it is not.
-    beside
-        What else such campaigns find.
+    ``results``, ``key``, ``trials``: as there; ``power``: the smallest change found, and how many
+    repetitions find what is asked for; ``seen``: the scatter, and of how many repetitions;
+    ``what``: what is asked for, or why nothing is known; ``unit``: of the changes; ``none``: why
+    the smallest change is not promised, if it is not; ``beside``: what else such campaigns find.
     """
     names, how, found = list(trials), what, power[0]
     if found is not None:

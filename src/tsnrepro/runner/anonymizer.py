@@ -43,11 +43,8 @@ def _in_texts(value: Any, act: Callable[[str], str]) -> Any:
 class Anonymizer:
     """Puts names in the place of addresses, the same for the same one.
 
-    Parameters
-    ----------
-    names
-        What stands for an IP address; a hardware address gets a number, and the identity of its
-        clock the same.
+    ``names``: what stands for an IP address; a hardware address gets a number, and the identity of
+    its clock the same.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:

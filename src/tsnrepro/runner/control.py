@@ -90,10 +90,7 @@ def holder_of(path: Path) -> dict[str, Any] | None:
 def request(path: Path, kind: str, **details: Any) -> None:
     """Append a request to a control file.
 
-    Raises
-    ------
-    RecordError
-        It cannot be written, as another user's.
+    Raises RecordError if it cannot be written, as another user's.
     """
     line = json.dumps({"request": kind, "time": time.time(), **details})
     try:
@@ -122,14 +119,8 @@ def requests_in(path: Path | None) -> list[dict[str, Any]]:
 class LiveRun:
     """A run that is measured now.
 
-    Attributes
-    ----------
-    testbed, campaign, experiment
-        Their names.
-    pid
-        Its process.
-    control
-        Its control file.
+    ``testbed``, ``campaign``, ``experiment``: their names; ``pid``: its process; ``control``: its
+    control file.
     """
 
     testbed: str
@@ -146,10 +137,7 @@ class LiveRun:
     def skip(self, what: str, because: str) -> None:
         """Ask it to record as skipped what it measures now: the trial or the whole experiment.
 
-        Raises
-        ------
-        RecordError
-            The run is another user's.
+        Raises RecordError if the run is another user's.
         """
         request(self.control, SKIP, what=what, because=because)
         with suppress(ProcessLookupError):
@@ -173,10 +161,7 @@ def live_runs(raw_root: Path) -> list[LiveRun]:
 class RunControl:
     """The requests to one run, as its loop over trials reads them.
 
-    Parameters
-    ----------
-    folder
-        The folder of the run's trials; None is a run that nobody can reach.
+    ``folder``: the folder of the run's trials; None is a run that nobody can reach.
     """
 
     def __init__(self, folder: Path | None) -> None:

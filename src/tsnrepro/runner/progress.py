@@ -117,14 +117,9 @@ class Progress:
 def remaining_s(left: list[float], ended: list[tuple[float, float]], spent_s: float) -> float:
     """Return the estimate of the seconds that trials take, from those that ended.
 
-    Parameters
-    ----------
-    left
-        Nominal seconds of each trial that is left.
-    ended
-        Nominal seconds, and those it took, of each that ended.
-    spent_s
-        Seconds in which these ended: fewer than their sum where several ran at a time.
+    ``left``: nominal seconds of each trial that is left; ``ended``: nominal seconds, and those it
+    took, of each that ended. ``spent_s``: seconds in which these ended: fewer than their sum where
+    several ran at a time.
     """
     apart = sum(took for _, took in ended)
     if not apart:

@@ -88,10 +88,7 @@ def check_window(testbed: HostTestbed, window_bytes: int) -> None:
 
     It sets the sending socket's buffer at the talker and the receiving one's at the listener.
 
-    Raises
-    ------
-    TestbedError
-        A host's limit forbids it.
+    Raises TestbedError if a host's limit forbids it.
     """
     for host, limit in ((LISTENER, "net.core.rmem_max"), (TALKER, "net.core.wmem_max")):
         shown = testbed.hosts[host].run(["sysctl", "-n", limit], deadline_s=_COMMAND_SECONDS)
