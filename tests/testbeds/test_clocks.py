@@ -8,11 +8,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from sound_outputs import PHC2SYS, RECEIVER, TRANSMITTER
+from sound_outputs import PHC2SYS, RECEIVER, STREAM, TRANSMITTER
 
 from tsnrepro.common.errors import ToolError
 from tsnrepro.native import streams
-from tsnrepro.native.streams.command import ListenerResult, TalkerResult
+from tsnrepro.native.streams.command import ListenerResult, PortReport, TalkerResult
 from tsnrepro.testbeds.hosts import clocks
 from tsnrepro.testbeds.hosts.clocks import (
     ClockOffset,
@@ -189,7 +189,7 @@ SENT = TalkerResult(
     achieved_pps=None,
     payload_mbps=None,
 )
-GOT = ListenerResult("tai", 37, -9, "tai", "count", 1, 0, {}, ())
+GOT = ListenerResult("tai", 37, -9, "tai", "count", 1, 0, {}, [PortReport(**STREAM)])
 
 
 @pytest.mark.parametrize("receipt", ["application", "kernel"])

@@ -201,13 +201,13 @@ def test_what_a_record_keeps():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"processors": []}, "has no processors"),
+        ({"processors": []}, "processors is \\[\\]"),
         ({"processors": [{**PROCESSOR, "stalls": 1}]}, "1 stalls at 1000 checks, 2 of them kept"),
         ({"processors": [{**PROCESSOR, "stalls": 1001}]}, "1001 stalls at 1000 checks"),
-        ({"processors": [{**PROCESSOR, "kept": [1]}]}, "not pairs of times"),
-        ({"processors": [{"processor": 1}]}, "lacks checks"),
+        ({"processors": [{**PROCESSOR, "kept": [1]}]}, "kept.0 is 1"),
+        ({"processors": [{"processor": 1}]}, "lacks processors.0.checks"),
         ({"seconds": "long"}, "seconds is 'long'"),
-        ({"tool": "listener"}, "report of 'listener'"),
+        ({"tool": "listener"}, "not the report of a stallmeter"),
     ],
 )
 def test_a_report_that_cannot_be_is_refused(change, message):

@@ -1,11 +1,14 @@
 """Command lines of talker and listener, and the JSON that they print at the end."""
 
-import math
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, Literal, TypeVar
+import json
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.tools.parsing import count, json_object
+from tsnrepro.tools.parsing import Count, json_object
 
 Clock = Literal["tai", "realtime", "monotonic"]
 Stamps = Literal["software", "hardware"]
@@ -17,6 +20,9 @@ READY = "ready"
 """The line that a listener prints once its ports are open."""
 
 T = TypeVar("T")
+Amount = Annotated[float, Field(ge=0)]
+REPORT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+"""A report has exactly its fields, of their types; only times of clocks may be negative."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class StopCondition:
     seconds: float | None = None
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=REPORT)
 class TalkerResult:
     """A talker's report; times are ns on ``clock``.
 
@@ -80,26 +86,26 @@ class TalkerResult:
     clock_step_ns: int
     stamp_clock: str
     ended_by: str
-    payload_bytes: int
-    attempts: int
-    sent: int
-    send_errors: dict[str, int]
-    refused_reports: int
-    late: int
-    unsent: int
-    late_tolerance_ns: int
+    payload_bytes: Count
+    attempts: Count
+    sent: Count
+    send_errors: dict[str, Count]
+    refused_reports: Count
+    late: Count
+    unsent: Count
+    late_tolerance_ns: Count
     worst_late_ns: int
-    txtime_missed: int
-    txtime_invalid: int
-    missing_stamps: int
-    start_ns: int
-    first_ns: int | None
-    last_ns: int | None
-    achieved_pps: float | None
-    payload_mbps: float | None
+    txtime_missed: Count
+    txtime_invalid: Count
+    missing_stamps: Count
+    start_ns: Count
+    first_ns: Count | None
+    last_ns: Count | None
+    achieved_pps: Amount | None
+    payload_mbps: Amount | None
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=REPORT)
 class PortReport:
     """A listener's report of one port; counts are datagrams, gaps are between arrivals.
 
@@ -108,23 +114,23 @@ class PortReport:
     ``buffer_bytes`` is that buffer as the kernel counts it, on the scale of net.core.rmem_default.
     """
 
-    port: int
-    received: int
-    unique: int
-    duplicates: int
-    out_of_order: int
-    short_datagrams: int
-    bytes: int
-    first_ns: int | None
-    last_ns: int | None
-    longest_gap_ns: int | None
-    longest_gap_after: int | None
-    missing_stamps: int
-    socket_drops: int
-    buffer_bytes: int
+    port: Count
+    received: Count
+    unique: Count
+    duplicates: Count
+    out_of_order: Count
+    short_datagrams: Count
+    bytes: Count
+    first_ns: Count | None
+    last_ns: Count | None
+    longest_gap_ns: Count | None
+    longest_gap_after: Count | None
+    missing_stamps: Count
+    socket_drops: Count
+    buffer_bytes: Count
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=REPORT)
 class ListenerResult:
     """A listener's report; times are ns on ``clock``.
 
@@ -137,10 +143,10 @@ class ListenerResult:
     clock_step_ns: int
     stamp_clock: str
     ended_by: str
-    logged: int
-    realtime_priority: int
-    receive_errors: dict[str, int]
-    streams: tuple[PortReport, ...]
+    logged: Count
+    realtime_priority: Count
+    receive_errors: dict[str, Count]
+    streams: Annotated[list[PortReport], Field(min_length=1)]
 
     def stream(self, port: int) -> PortReport:
         """Return the report of a port; ToolError if the listener had no such port."""
@@ -256,8 +262,7 @@ def parse_talker(text: str) -> TalkerResult:
     Raises ToolError if the text is not a talker's report, or a field is missing or contradicts
     another.
     """
-    document = read_document(text, "talker")
-    result = typed(TalkerResult, document, "talker")
+    result = read_report(TalkerResult, text, "talker")
     if result.attempts != result.sent + sum(result.send_errors.values()):
         raise ToolError(
             f"the talker tried {result.attempts} datagrams, sent {result.sent} and failed "
@@ -272,12 +277,7 @@ def parse_listener(text: str) -> ListenerResult:
     Raises ToolError if the text is not a listener's report, or a field is missing or contradicts
     another.
     """
-    document = read_document(text, "listener")
-    streams = document.get("streams")
-    if not isinstance(streams, list) or not streams:
-        raise ToolError("the listener's report has no streams")
-    document["streams"] = tuple(typed(PortReport, s, "listener's stream") for s in streams)
-    result = typed(ListenerResult, document, "listener")
+    result = read_report(ListenerResult, text, "listener")
     for stream in result.streams:
         if stream.received != stream.unique + stream.duplicates:
             raise ToolError(
@@ -287,58 +287,21 @@ def parse_listener(text: str) -> ListenerResult:
     return result
 
 
-def read_document(text: str, tool: str) -> dict[str, Any]:
-    """Return the JSON object that a program printed, without the program's name.
+def read_report(kind: type[T], text: str, tool: str) -> T:
+    """Return the report that a program printed, a dataclass with :data:`REPORT`.
 
-    Raises ToolError if the text is not the report of this program.
+    Raises ToolError if the text is not the report of this program, or a field is missing, unknown,
+    or of another type.
     """
     document = json_object(text, f"the {tool}")
-    if document.get("tool") != tool:
-        raise ToolError(f"this is the report of {document.get('tool')!r}, not of a {tool}")
-    del document["tool"]
-    return document
-
-
-_ACCEPTED: dict[Any, tuple[type, ...]] = {
-    int: (int,),
-    float: (int, float),
-    str: (str,),
-    int | None: (int, type(None)),
-    float | None: (int, float, type(None)),
-    dict[str, int]: (dict,),
-}
-
-
-# Clocks set back, TAI behind UTC, and time stamps of another clock.
-_MAY_BE_NEGATIVE = ("clock_step_ns", "tai_offset_s", "worst_late_ns")
-
-
-def _refuse_negative(value: Any, tool: str, name: str) -> None:
-    if isinstance(value, int | float) and not 0 <= value < math.inf:
-        raise ToolError(f"the {tool}'s {name} is {value!r}, which is impossible")
-
-
-def typed(kind: type[T], values: Any, tool: str) -> T:
-    """Return ``values`` as a dataclass of exactly these fields and types.
-
-    Raises ToolError if a field is missing, unknown, or of another type.
-    """
-    if not isinstance(values, dict):
-        raise ToolError(f"the {tool}'s report is not a JSON object: {values!r}"[:300])
-    known = {field.name: field for field in fields(kind)}  # pyright: ignore[reportArgumentType]
-    if lacking := [n for n, f in known.items() if n not in values and f.default is MISSING]:
-        raise ToolError(f"the {tool}'s report lacks {', '.join(lacking)}")
-    if unknown := sorted(set(values) - set(known)):
-        raise ToolError(f"the {tool}'s report has unknown fields: {', '.join(unknown)}")
-    for name, field in known.items():
-        accepted = _ACCEPTED.get(field.type)
-        value = values[name]
-        if accepted and (isinstance(value, bool) or not isinstance(value, accepted)):
-            shown = repr(value)[:200]
-            raise ToolError(f"the {tool}'s {name} is {shown}, which is no {field.type}")
-        if field.type == dict[str, int]:
-            for what, times in value.items():
-                count(times, f"the {tool}'s {name} {what[:50]}")
-        elif name not in _MAY_BE_NEGATIVE:
-            _refuse_negative(value, tool, name)
-    return kind(**values)
+    if document.pop("tool", None) != tool:
+        raise ToolError(f"this is not the report of a {tool}: {text.strip()[:200]}")
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(document))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        if first["type"] == "missing":
+            raise ToolError(f"the {tool}'s report lacks {name}") from error
+        found = f"{name} is {first['input']!r}"[:200]
+        raise ToolError(f"the {tool}'s {found}: {first['msg']}") from error

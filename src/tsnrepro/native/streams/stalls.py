@@ -1,52 +1,43 @@
 """The command of the stall meter, and its report."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from tsnrepro.common.errors import ToolError
-from tsnrepro.native.streams.command import options, read_document, typed
+from tsnrepro.native.streams.command import REPORT, Amount, options, read_report
+from tsnrepro.tools.parsing import Count
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=REPORT)
 class ProcessorStalls:
-    """The stalls of one processor, for a thread that was to run at certain times.
+    """The stalls of one processor, for a thread that was to run at certain times."""
 
-    Attributes
-    ----------
-    processor
-        Its number.
-    checks
-        Times at which the thread was to run.
-    used_ns
-        Processor time that the checks took.
-    stalls
-        Checks at which it was later than the threshold; ``stalls / checks`` is the probability that
-        a program with something to do waits as long.
-    stalled_ns
-        Their total lateness.
-    longest_ns
-        The greatest lateness of all checks.
-    kept
-        The longest stalls (64 at most): when the thread was to run (CLOCK_TAI, ns) and how late
-        it was (ns).
-    """
-
-    processor: int
-    checks: int
-    used_ns: int
-    stalls: int
-    stalled_ns: int
-    longest_ns: int
-    kept: tuple[tuple[int, int], ...]
+    processor: Count
+    checks: Count
+    """Times at which the thread was to run."""
+    used_ns: Count
+    """Processor time that the checks took."""
+    stalls: Count
+    """Checks at which it was later than the threshold; ``stalls / checks`` is the probability that
+    a program with something to do waits as long."""
+    stalled_ns: Count
+    """Their total lateness."""
+    longest_ns: Count
+    """The greatest lateness of all checks."""
+    kept: list[tuple[int, int]]
+    """The longest stalls (64 at most): when the thread was to run (CLOCK_TAI, ns) and how late
+    it was (ns)."""
 
 
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=REPORT)
 class StallReport:
     """The stalls of all processors that a program may run on, over ``seconds``."""
 
-    threshold_ns: int
-    seconds: float
-    processors: tuple[ProcessorStalls, ...]
+    threshold_ns: Count
+    seconds: Amount
+    processors: Annotated[list[ProcessorStalls], Field(min_length=1)]
 
     @property
     def longest_ns(self) -> int:
@@ -113,12 +104,7 @@ def parse_stalls(text: str) -> StallReport:
     Raises ToolError if the text is not a stall meter's report, or a field is missing or contradicts
     another.
     """
-    document = read_document(text, "stallmeter")
-    processors = document.get("processors")
-    if not isinstance(processors, list) or not processors:
-        raise ToolError("the stall meter's report has no processors")
-    document["processors"] = tuple(_processor(each) for each in processors)
-    report = typed(StallReport, document, "stallmeter")
+    report = read_report(StallReport, text, "stallmeter")
     for each in report.processors:
         if each.stalls > each.checks or len(each.kept) > each.stalls:
             raise ToolError(
@@ -126,12 +112,3 @@ def parse_stalls(text: str) -> StallReport:
                 f"{len(each.kept)} of them kept"
             )
     return report
-
-
-def _processor(values: Any) -> ProcessorStalls:
-    found = typed(ProcessorStalls, values, "stallmeter's processor")
-    try:
-        kept = tuple((int(due), int(late)) for due, late in found.kept)
-    except (TypeError, ValueError) as error:
-        raise ToolError(f"the stall meter's stalls are not pairs of times: {error}") from error
-    return ProcessorStalls(**{**vars(found), "kept": kept})
