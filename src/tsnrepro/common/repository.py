@@ -16,10 +16,7 @@ _SHORT_COMMIT = 12
 def root() -> Path:
     """Return the root folder of the repository this package is installed from.
 
-    Raises
-    ------
-    ConfigurationError
-        The package was installed without its repository (not editable).
+    Raises ConfigurationError if the package was installed without its repository (not editable).
     """
     folder = Path(__file__).resolve().parents[3]
     if not (folder / "Snakefile").is_file():
@@ -64,10 +61,7 @@ def git_in(repository: Path) -> list[str]:
 def check_writable(folders: Iterable[str | Path]) -> None:
     """Check that folders can be written, before anything is measured.
 
-    Raises
-    ------
-    ConfigurationError
-        An existing folder is not writable.
+    Raises ConfigurationError if an existing folder is not writable.
     """
     for folder in folders:
         if os.path.isdir(folder) and not os.access(folder, os.W_OK):

@@ -170,10 +170,7 @@ def experiments() -> dict[str, Experiment]:
 def experiment(name: str) -> Experiment:
     """Return the experiment of this name.
 
-    Raises
-    ------
-    ConfigurationError
-        There is none; the message names those there are.
+    Raises ConfigurationError if there is none; the message names those there are.
     """
     if name not in experiments():
         raise ConfigurationError(

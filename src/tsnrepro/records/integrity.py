@@ -93,10 +93,7 @@ def write_seal(folder: Path, analysis: str = "") -> None:
 def read_seal(folder: Path) -> dict[str, Any] | None:
     """Return the seal of a run; None if the run is not analysed.
 
-    Raises
-    ------
-    RecordError
-        The seal was altered.
+    Raises RecordError if the seal was altered.
     """
     path = folder / SEAL_FILE
     if not all((folder / name).is_file() for name in (RUN_FILE, VALUES_FILE, SEAL_FILE)):
@@ -162,10 +159,7 @@ def check_seals(folders: Iterable[str], generated: Iterable[str] = ()) -> None:
 def verify(results: Path) -> None:
     """Verify all runs, papers, reports and studies in a folder; print the outcome of each run.
 
-    Raises
-    ------
-    RecordError
-        There is no run, or one has a problem; all problems are printed.
+    Raises RecordError if there is no run, or one has a problem; all problems are printed.
     """
     runs = sorted(path.parent for path in results.rglob(RUN_FILE))
     if not runs:

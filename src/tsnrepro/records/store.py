@@ -177,11 +177,8 @@ class RawStore:
         ``outputs`` maps file names to outputs of tools; those whose name ends in ``.gz`` are
         compressed. The folder has a temporary name until it is complete.
 
-        Raises
-        ------
-        RecordError
-            The trial exists already: nothing measured is overwritten. Or it cannot be written, as
-            on a full disk.
+        Raises RecordError if the trial exists already, as nothing measured is overwritten,
+        or cannot be written, as on a full disk.
         """
         final = self.folder / trial.name(attempt)
         if final.exists():
@@ -228,10 +225,7 @@ class RawStore:
     def environment(self, digest: str) -> dict[str, Any]:
         """Return the facts about the testbed's hosts that have a digest.
 
-        Raises
-        ------
-        RecordError
-            They are missing or were altered.
+        Raises RecordError if they are missing or were altered.
         """
         if not is_file_name(digest):
             raise RecordError("the digest of the testbed's facts was altered", str(self.folder))
@@ -271,10 +265,7 @@ class RawStore:
         The folder's name and the checksum of its list of checksums are added as ``trial`` and
         ``sha256``.
 
-        Raises
-        ------
-        RecordError
-            A file is missing or was altered.
+        Raises RecordError if a file is missing or was altered.
         """
         try:
             sums = (folder / SUMS).read_bytes()
@@ -301,10 +292,7 @@ class RawStore:
     def output_bytes(self, trial: str, name: str) -> bytes:
         """Return an output of a trial (``.gz`` is decompressed).
 
-        Raises
-        ------
-        RecordError
-            It is decompressed to much more than any output.
+        Raises RecordError if it is decompressed to much more than any output.
         """
         path = self.folder / trial / name
         if not name.endswith(".gz"):
@@ -333,10 +321,7 @@ class RawStore:
 def read_trial(folder: Path) -> dict[str, Any]:
     """Return the document in a trial's folder; checksums are not verified.
 
-    Raises
-    ------
-    RecordError
-        It is missing or not a JSON object.
+    Raises RecordError if it is missing or not a JSON object.
     """
     return read_json_object(folder / DOCUMENT, "the trial's document cannot be read")
 
@@ -368,10 +353,7 @@ def _encoded(name: str, output: str | bytes) -> bytes:
 def open_run(manifest_path: str | Path) -> tuple[RawStore, dict[str, Any]]:
     """Return the store and the manifest of a run.
 
-    Raises
-    ------
-    RecordError
-        The manifest is missing or not one.
+    Raises RecordError if the manifest is missing or not one.
     """
     path = Path(manifest_path)
     what, remedy = "this is not a run's manifest", "Remove it, and it is written again"
@@ -404,10 +386,7 @@ def _is_named(entry: object) -> bool:
 def recorded_trials(manifest_path: str | Path) -> Iterator[dict[str, Any]]:
     """Yield the document of each trial that a manifest lists, checked against its checksums.
 
-    Raises
-    ------
-    RecordError
-        A trial is missing or was altered.
+    Raises RecordError if a trial is missing or was altered.
     """
     store, manifest = open_run(manifest_path)
     for entry in manifest["trials"]:
@@ -417,10 +396,7 @@ def recorded_trials(manifest_path: str | Path) -> Iterator[dict[str, Any]]:
 def read_listed_trial(store: RawStore, entry: dict[str, Any]) -> dict[str, Any]:
     """Return the document of a trial in a manifest, checked against its checksums and the run's.
 
-    Raises
-    ------
-    RecordError
-        The trial is missing, was altered, or is another.
+    Raises RecordError if the trial is missing, was altered, or is another.
     """
     folder = store.folder / entry["trial"]
     document = store.read(folder)

@@ -117,10 +117,7 @@ def load_trials(manifest_path: str | Path) -> pd.DataFrame:
     Values that an imported data set does not have are missing. The columns of an experiment without
     a schema are its factors and the scalars of its result.
 
-    Raises
-    ------
-    RecordError
-        A trial is missing, was altered, or does not fit the schema.
+    Raises RecordError if a trial is missing, was altered, or does not fit the schema.
     """
     store, manifest = open_run(manifest_path)
     experiment, documents = manifest["experiment"], list(recorded_trials(manifest_path))
@@ -146,10 +143,7 @@ def _unfit_trial(error: pa.errors.SchemaError, documents: list[dict[str, Any]]) 
 def table_of_records(experiment: str, documents: list[dict[str, Any]]) -> pd.DataFrame:
     """Return the table of :func:`load_trials` for the given records.
 
-    Raises
-    ------
-    pandera.errors.SchemaError
-        A record does not fit the experiment's schema.
+    Raises pandera.errors.SchemaError if a record does not fit the experiment's schema.
     """
     row = _ROWS.get(experiment, _general)
     schema = SCHEMAS.get(experiment, _GENERAL)

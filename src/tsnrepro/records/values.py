@@ -143,11 +143,8 @@ _LIST = TypeAdapter(list[Result])
 def load_values(paths: Iterable[Path]) -> dict[str, Result]:
     """Return all results of some files by key.
 
-    Raises
-    ------
-    RecordError
-        There is no file, one is not a list of results, or two results have the same key.
-
+    Raises RecordError if there is no file, one is not a list of results, or two results have the
+    same key.
     """
     found: dict[str, Result] = {}
     origin: dict[str, Path] = {}
@@ -168,11 +165,7 @@ def load_values(paths: Iterable[Path]) -> dict[str, Result]:
 def load_file(path: Path) -> dict[str, Result]:
     """Return the results of one JSON file by key.
 
-    Raises
-    ------
-    RecordError
-        The file is missing or is not a list of results.
-
+    Raises RecordError if the file is missing or is not a list of results.
     """
     if not path.is_file():
         raise RecordError("no such values", str(path), "Analyse the campaign first")

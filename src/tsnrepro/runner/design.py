@@ -50,23 +50,14 @@ class TrialFactors:
 
     @classmethod
     def of(cls, trial: Trial) -> Self:
-        """Return the factors of a trial.
-
-        Raises
-        ------
-        RecordError
-            They are not those of this experiment.
-        """
+        """Return the factors of a trial; RecordError if they are not those of this experiment."""
         return cls.read(trial.factors)
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:
         """Return the factors that a record stores.
 
-        Raises
-        ------
-        RecordError
-            They are not those of this experiment.
+        Raises RecordError if they are not those of this experiment.
         """
         try:
             return cls(**{name: value for name, value in stored.items() if name != VARIED})
@@ -144,10 +135,7 @@ def crossed(planned: Iterable[Planned], grid: Sequence[dict[str, Any]], seed: in
     Each repetition is a block with all points in random order, since one testbed is up at a time,
     and the trials of a point in the order of the plan. Trials under a stopping rule are left out.
 
-    Raises
-    ------
-    ConfigurationError
-        Trials start from earlier results, or set what varies themselves.
+    Raises ConfigurationError if trials start from earlier results, or set what varies themselves.
     """
     blocks: dict[int, list[Planned]] = {}
     for item in planned:

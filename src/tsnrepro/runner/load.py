@@ -243,10 +243,7 @@ class LoadOutcome:
     def delivery(self) -> Delivery:
         """Return the account by sequence numbers: losses, repeats, order, longest gap.
 
-        Raises
-        ------
-        ValueError
-            Arrivals were not requested.
+        Raises ValueError if arrivals were not requested.
         """
         return deliver(self.sent, self._recorded_arrivals())
 
@@ -257,11 +254,8 @@ class LoadOutcome:
         times: between two of them the times are interpolated, and before the first or after the
         last they go on at the mean gap of what arrived.
 
-        Raises
-        ------
-        ValueError
-            Arrivals were not requested, fewer than two different datagrams arrived, or a number is
-            beyond what was sent.
+        Raises ValueError if arrivals were not requested, fewer than two different datagrams
+        arrived, or a number is beyond what was sent.
         """
         arrivals = self._recorded_arrivals()
         numbers, first = np.unique(arrivals["sequence"].astype(np.int64), return_index=True)
@@ -282,10 +276,7 @@ class LoadOutcome:
         A generator that falls behind sends its datagrams later than planned. Where nothing sent at
         the second rate arrived, it is the planned time.
 
-        Raises
-        ------
-        ValueError
-            Arrivals were not requested.
+        Raises ValueError if arrivals were not requested.
         """
         arrivals = self._recorded_arrivals()
         slower = arrivals["sent_ns"][arrivals["sequence"] >= load.before_step].astype(np.int64)
@@ -296,10 +287,7 @@ class LoadOutcome:
 
         Both are in seconds after the first datagram, by the sending times in what arrived.
 
-        Raises
-        ------
-        ValueError
-            As :meth:`sending_times_of_lost`.
+        Raises ValueError as :meth:`sending_times_of_lost`.
         """
         stepped_s = self.step_s(load)
         return stepped_s, float(self.sending_times_of_lost()[-1]) if self.lost else None

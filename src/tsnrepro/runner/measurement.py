@@ -42,12 +42,8 @@ def stalls_metered(testbed: Testbed, measured: Measurement) -> Iterator[None]:
     ``measured`` gets the values ``stalls`` by machine, and the meter's report as an output, also
     where the block fails.
 
-    Raises
-    ------
-    CommandError
-        A meter did not start, or ended before the block.
-    ToolError
-        A meter's report cannot be read.
+    Raises CommandError if a meter did not start, or ended before the block. Raises ToolError if a
+    meter's report cannot be read.
     """
     program = str(streams.stallmeter()) if testbed.machines else ""
     hosts = testbed.hosts if isinstance(testbed, HostTestbed) else {}

@@ -20,10 +20,8 @@ def planned_trials(experiment: str, testbed_name: str, campaign_name: str) -> li
 
     Those that this testbed cannot measure are left out, see :func:`left_out`.
 
-    Raises
-    ------
-    ConfigurationError
-        The experiment is unknown, not part of the campaign, or not for this kind of testbed.
+    Raises ConfigurationError if the experiment is unknown, not part of the campaign, or not for
+    this kind of testbed.
     """
     return planned_and_left_out(experiment, testbed_name, campaign_name)[0]
 
@@ -39,10 +37,7 @@ def is_recorded(experiment: str, testbed_name: str, campaign_name: str) -> bool:
     Trials under a stopping rule do not count: whether they are needed follows from results.
     Checksums are left to ``tsnrepro verify``.
 
-    Raises
-    ------
-    RecordError
-        A trial's record cannot be read.
+    Raises RecordError if a trial's record cannot be read.
     """
     try:
         planned = planned_trials(experiment, testbed_name, campaign_name)
@@ -59,10 +54,7 @@ def planned_and_left_out(
 ) -> tuple[list[Planned], dict[str, list[str]]]:
     """Return the trials to measure, and the labels of those left out by the reason.
 
-    Raises
-    ------
-    ConfigurationError
-        As :func:`planned_trials`.
+    Raises ConfigurationError as :func:`planned_trials`.
     """
     declared = experiment_of(experiment)
     settings = campaign(campaign_name)

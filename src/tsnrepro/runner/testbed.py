@@ -23,10 +23,8 @@ def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) 
 
     ``overrides`` are settings that take the place of those in the file.
 
-    Raises
-    ------
-    ConfigurationError
-        There is no such file, or it does not fit the kind of testbed it names.
+    Raises ConfigurationError if there is no such file, or it does not fit the kind of testbed it
+    names.
     """
     settings = testbed_settings(name)
     if overrides:

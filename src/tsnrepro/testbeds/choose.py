@@ -49,10 +49,7 @@ def configured() -> list[str]:
 def check_name(wanted: str, imported: list[str]) -> None:
     """Refuse a testbed that is neither configured nor imported.
 
-    Raises
-    ------
-    ConfigurationError
-        There is no testbed of this name; the message lists all.
+    Raises ConfigurationError if there is no testbed of this name; the message lists all.
     """
     if wanted not in (AUTO, *configured(), *imported):
         raise ConfigurationError(

@@ -108,10 +108,7 @@ class HostTestbed(Testbed, Protocol):
         The block receives their synchronization before it and, once it has ended, after it.
         ``max_s`` bounds its duration.
 
-        Raises
-        ------
-        TestbedError
-            The clocks cannot be synchronized before the block.
+        Raises TestbedError if the clocks cannot be synchronized before the block.
         """
         ...
 
@@ -136,11 +133,7 @@ class JobTestbed(Testbed, Protocol):
     def run(self, job: Job) -> JobResult:
         """Run a job and return its result, with the exit status of each step.
 
-        Raises
-        ------
-        TestbedError
-            The job could not be started or set up.
-        JobDeadlineError
-            The job exceeded its deadline; the testbed can run another.
+        Raises TestbedError if the job could not be started or set up. Raises JobDeadlineError if
+        the job exceeded its deadline; the testbed can run another.
         """
         ...

@@ -113,11 +113,8 @@ def document(text: str) -> dict[str, Any]:
     Text around it is skipped. The events of ``--json-stream`` (3.17) are joined to a document, and
     one that is printed twice, as by some builds of 3.16 and 3.17, is returned once.
 
-    Raises
-    ------
-    ToolError
-        There is no document, or a damaged one; it reports an error, or is of several tests or of a
-        test in both directions.
+    Raises ToolError if there is no document, or a damaged one; it reports an error, or is of
+    several tests or of a test in both directions.
     """
     found = _documents(text)
     if not found:
@@ -196,10 +193,7 @@ def _of_events(events: list[dict[str, Any]]) -> dict[str, Any]:
 def parse_udp(text: str) -> Iperf3UdpResult:
     """Parse the client's JSON of a UDP test, which includes the server's report.
 
-    Raises
-    ------
-    ToolError
-        The output is an error, or not of a UDP test.
+    Raises ToolError if the output is an error, or not of a UDP test.
     """
     return udp_result(document(text))
 
@@ -207,10 +201,7 @@ def parse_udp(text: str) -> Iperf3UdpResult:
 def udp_result(printed: dict[str, Any]) -> Iperf3UdpResult:
     """Return the result of a UDP test by the client's JSON document.
 
-    Raises
-    ------
-    ToolError
-        The document is not of a UDP test.
+    Raises ToolError if the document is not of a UDP test.
     """
     try:
         sent, received = printed["end"]["sum_sent"], printed["end"]["sum_received"]
@@ -239,10 +230,7 @@ def udp_result(printed: dict[str, Any]) -> Iperf3UdpResult:
 def parse_tcp(text: str) -> Iperf3TcpResult:
     """Parse the client's JSON of a TCP test.
 
-    Raises
-    ------
-    ToolError
-        The output is an error, or not of a TCP test.
+    Raises ToolError if the output is an error, or not of a TCP test.
     """
     printed = document(text)
     try:

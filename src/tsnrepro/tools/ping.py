@@ -60,11 +60,9 @@ def parse(printed: str) -> PingResult:
 
     A duplicate reply counts once; one that is truncated or has a wrong checksum does not count.
 
-    Raises
-    ------
-    ToolError
-        It is another ping, or in another language; replies have no time, or a clock was set back;
-        there is no summary, a time is impossible, or the number of replies differs from it.
+    Raises ToolError if it is another ping, or in another language; replies have no time, or a clock
+    was set back; there is no summary, a time is impossible, or the number of replies differs from
+    it.
     """
     for pattern, what, remedy in _UNSUPPORTED:
         if pattern.search(printed):

@@ -57,10 +57,8 @@ def taprio(
     ``offload`` uses the gates of the network card. ``queues`` has ``COUNT@OFFSET`` for each class,
     by default one queue each.
 
-    Raises
-    ------
-    ConfigurationError
-        A mask or an interval is invalid, or an option does not match the mode.
+    Raises ConfigurationError if a mask or an interval is invalid, or an option does not match the
+    mode.
     """
     if not entries:
         raise ConfigurationError("a gate control list needs entries", f"taprio on {device}")
@@ -216,10 +214,7 @@ def cbs(
 def cbs_lan966x(device: str, traffic_class: int, credits_: Credits) -> list[list[str]]:
     """Return the commands for a port of a LAN966x (slopes in steps of 100 kb/s).
 
-    Raises
-    ------
-    ConfigurationError
-        The idle slope is not a multiple of the step.
+    Raises ConfigurationError if the idle slope is not a multiple of the step.
     """
     if credits_.idleslope_kbps % 100:
         raise ConfigurationError(
@@ -284,10 +279,7 @@ def prio(
 ) -> list[str]:
     """Return the command of strict priority: band 0 first; by default priority 7 is band 0.
 
-    Raises
-    ------
-    ConfigurationError
-        The map does not have 16 bands below ``bands``.
+    Raises ConfigurationError if the map does not have 16 bands below ``bands``.
     """
     given = priority_map or [bands - 1 - min(number, bands - 1) for number in _SAME_CLASS]
     if len(given) != _PRIORITIES or not all(0 <= band < bands for band in given):
@@ -416,10 +408,7 @@ def parse_statistics(text: str) -> list[dict[str, Any]]:
     ``sent_packets``, ``drops``, ``overlimits`` and ``backlog_packets``, the queue length at
     the reading.
 
-    Raises
-    ------
-    ToolError
-        It is not such an output.
+    Raises ToolError if it is not such an output.
     """
     try:
         return [
@@ -445,10 +434,7 @@ def statistics_between(
 ) -> list[dict[str, Any]]:
     """Return the differences of statistics between two readings, and the last backlogs.
 
-    Raises
-    ------
-    ToolError
-        A queueing discipline was replaced in between.
+    Raises ToolError if a queueing discipline was replaced in between.
     """
     names = ("kind", "handle", "parent")
     earlier = {tuple(row[name] for name in names): row for row in before}

@@ -35,10 +35,7 @@ class Snapshot:
 
         Queues, links and the IP stack do not count by stream and stay the same.
 
-        Raises
-        ------
-        RecordError
-            The stations do not count a stream of this index.
+        Raises RecordError if the stations do not count a stream of this index.
         """
         hosts = {
             name: replace(counters, station=_of_stream(counters.station, index, name))
@@ -60,10 +57,7 @@ def _of_stream(station: dict, index: int, host: str) -> dict:
 def recorded_snapshot(raw: str | dict[str, str]) -> Snapshot:
     """Parse a recorded snapshot: each host's output, as JSON or as a mapping.
 
-    Raises
-    ------
-    ToolError
-        A host's output is not what the tools print.
+    Raises ToolError if a host's output is not what the tools print.
     """
     outputs: dict[str, str] = json.loads(raw) if isinstance(raw, str) else raw
     hosts = {

@@ -77,11 +77,8 @@ def _found(pattern: re.Pattern, text: str, what: str) -> tuple[str, ...]:
 def parse(text: str) -> SockperfResult:
     """Parse sockperf's output, with or without colour codes.
 
-    Raises
-    ------
-    ToolError
-        A value is missing: the test failed; or sockperf ran in another mode, or with several
-        servers.
+    Raises ToolError if a value is missing: the test failed; or sockperf ran in another mode, or
+    with several servers.
     """
     text = COLOUR.sub("", text)
     _check_mode(text)
@@ -186,10 +183,7 @@ def log_pieces(log: BinaryIO, piece_bytes: int = 8 << 20) -> Iterator[Any]:
 
     The memory is that of a few pieces, whatever the length of the log.
 
-    Raises
-    ------
-    ToolError
-        As for :func:`parse_log`.
+    Raises ToolError as for :func:`parse_log`.
     """
     head = log.read(piece_bytes)
     header = _log_header(head)
@@ -232,10 +226,7 @@ def _log_header(data: bytes) -> re.Match[bytes]:
 def log_columns(body: Any, header: re.Match[bytes], *, with_times: bool = False) -> tuple[Any, ...]:
     """Return the half RTTs of a log's rows in microseconds, behind their send times if wanted.
 
-    Raises
-    ------
-    ToolError
-        A row is invalid.
+    Raises ToolError if a row is invalid.
     """
     import numpy as np  # noqa: PLC0415
 

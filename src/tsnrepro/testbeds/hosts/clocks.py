@@ -75,12 +75,7 @@ class ClockSyncFailure:
 def read_clocks(host: RemoteHost, program: str) -> ClockReading:
     """Read the boot ID and the clocks of a host; ``program`` is a talker or listener on it.
 
-    Raises
-    ------
-    CommandError
-        The command failed.
-    ToolError
-        Its output cannot be read.
+    Raises CommandError if the command failed. Raises ToolError if its output cannot be read.
     """
     argv = ["sh", "-c", _READ_CLOCKS, "sh", program]
     output = host.run(argv, deadline_s=COMMAND_SECONDS).check().stdout
@@ -152,23 +147,14 @@ def check_clocks(
 
 
 def ptp_state(host: RemoteHost, service: TimeService) -> PtpState:
-    """Query the state of a host's ptp4l.
-
-    Raises
-    ------
-    CommandError, ToolError
-        It does not respond.
-    """
+    """Query the state of a host's ptp4l; CommandError or ToolError if it does not respond."""
     return parse_ptp_state(host.run(pmc(service), deadline_s=COMMAND_SECONDS).check().stdout)
 
 
 def phc2sys_offsets(host: RemoteHost, service: TimeService) -> list[ClockOffset]:
     """Return the last offsets of a host's phc2sys, empty if there is none.
 
-    Raises
-    ------
-    CommandError, ToolError
-        Its log cannot be read.
+    Raises CommandError or ToolError if its log cannot be read.
     """
     if service.phc2sys_log is None:
         return []

@@ -42,10 +42,7 @@ class Completed:
     def check(self) -> "Completed":
         """Return this command, or raise if its exit status is not zero.
 
-        Raises
-        ------
-        CommandError
-            With the command, the host and the end of its output.
+        CommandError has the command, the host and the end of its output.
         """
         if self.exit_status == 0:
             return self
@@ -119,10 +116,7 @@ def command_line(host: str, argv: list[str]) -> str:
 def run_checked(host: CommandHost, argv: list[str], limit_bytes: int | None = None) -> str:
     """Run a command that configures a testbed and return its output.
 
-    Raises
-    ------
-    TestbedError
-        The command failed.
+    Raises TestbedError if the command failed.
     """
     limit = {} if limit_bytes is None else {"limit_bytes": limit_bytes}
     try:
