@@ -66,7 +66,6 @@ def _digest(paths: list[str]) -> str:
 
 
 def _notebook_source(path: Path) -> str:
-    """Return the code of a notebook's cells."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
 
@@ -82,7 +81,6 @@ def _function(module: str, function: str) -> ast.AST:
 
 @cache
 def _file_of(module: str) -> Path | None:
-    """Return the source of a module of the project, or None."""
     stem = root() / "src" / Path(*module.split("."))
     for path in (stem.with_suffix(".py"), stem / "__init__.py"):
         if path.is_file():
@@ -91,7 +89,6 @@ def _file_of(module: str) -> Path | None:
 
 
 def _imports(tree: ast.AST) -> frozenset[str]:
-    """Return the modules of the project that a piece of code imports."""
     found = set()
     for node in _statements(tree):
         if isinstance(node, ast.Import):

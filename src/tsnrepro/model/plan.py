@@ -114,7 +114,6 @@ class _Memory:
         return {"ring": (self.take(size * words), size - 1, 0, 0)}
 
     def array(self) -> npt.NDArray[np.int64]:
-        """Return the memory as an array."""
         memory = np.zeros(self.used, np.int64)
         for address, values in self._written:
             memory[address : address + len(values)] = values
@@ -208,7 +207,6 @@ class _Planner:
         self.eliminations: dict[int, int] = {}
 
     def build(self) -> Plan:
-        """Return the complete plan."""
         plan, new = self.plan, self.memory.new
         run = new(layout.RUN)
         plan.elements = [new(layout.ELEMENT) for _ in self.graph.elements]
@@ -302,7 +300,6 @@ class _Planner:
         return port.egress.scheduler == "fifo" and not waits and not self.general
 
     def class_of(self, port: Port, traffic: Traffic) -> int:
-        """Return the traffic class of a stream at a port."""
         return 0 if port.egress.scheduler == "fifo" else traffic.stream.priority
 
     # Edges
@@ -500,7 +497,6 @@ class _Planner:
     # Flows
 
     def fill_hops(self) -> None:
-        """Set the fields of all hops."""
         bases = self.fill_recoveries()
         sequences = {
             traffic.index: self.generator(traffic.route.faults)
@@ -622,7 +618,6 @@ class _Planner:
     # Streams
 
     def fill_sender(self, port: Port, traffic: Traffic) -> None:
-        """Set the fields of a sending process."""
         stream, host = traffic.stream, self.network.hosts[traffic.talker]
         start = stream.start_ns * 1000
         flow = next(f for f in port.flows if f.traffic is traffic and f.part in ("path", "before"))
@@ -721,7 +716,6 @@ class _Planner:
         )
 
     def fill_listener(self, traffic: Traffic) -> None:
-        """Set the fields of a stream's listener."""
         address = self.plan.listeners[traffic.index]
         values = {
             "number": traffic.index,

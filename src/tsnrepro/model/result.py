@@ -363,7 +363,6 @@ class _Reader:
         return left
 
     def stream(self, traffic: Traffic) -> StreamAccount:
-        """Return the account of a stream."""
         sender = read(layout.SENDER, self.memory, self.plan.senders[traffic.index])
         listener, address = self._listener(traffic), self.plan.listeners[traffic.index]
         tcp = self.plan.transports.get(traffic.index)
@@ -516,7 +515,6 @@ class _Reader:
         _check_sums(result.name, sums)
 
     def port(self, element: Port) -> PortAccount:
-        """Return the account of a port."""
         queues = [read(layout.QUEUE, self.memory, q) for q in self.plan.queues(element.index)]
         return PortAccount(
             name=element.name,
@@ -548,7 +546,6 @@ class _Reader:
         )
 
     def latent(self, detection: EliminationAddress) -> LatentAccount:
-        """Return the account of a latent error detection, up to the end of the writes."""
         tests, signalled, alarms = recovery.read_alarms(self.memory, detection.latent)
         return LatentAccount(
             stream=detection.traffic.name,
@@ -559,7 +556,6 @@ class _Reader:
 
 
 def _check_sums(name: str, sums: dict[str, int]) -> None:
-    """Raise ConservationError for sums that are not zero."""
     wrong = {what: difference for what, difference in sums.items() if difference}
     if wrong:
         raise ConservationError(f"{name}: do not add up, by: {wrong}")

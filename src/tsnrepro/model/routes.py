@@ -356,7 +356,6 @@ def _lay_replicated(
 
 
 def _add_edges(graph: Graph, traffic: Traffic) -> None:
-    """Add the edges between the hops of a stream."""
     for element in list(graph.elements):
         for flow in element.flows:
             if flow.traffic is traffic:

@@ -134,7 +134,6 @@ class _Expansion:
         self._commands = self._all_commands()
 
     def text(self) -> str:
-        """Return the manuscript."""
         return self._expanded(self._without_definitions(self._main))
 
     # --- files ---------------------------------------------------------------------------------

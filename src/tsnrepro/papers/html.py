@@ -117,7 +117,6 @@ class _Page:
         self._images, self._results, self._provenance = images, results, provenance
 
     def html(self, tree: str) -> str:
-        """Return the body."""
         document = json.loads(tree)
         document["blocks"] = self._blocks(document["blocks"])
         body = _pandoc(json.dumps(document), "json", "html5", "--mathml")

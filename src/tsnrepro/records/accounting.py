@@ -207,7 +207,6 @@ class _StreamPath(CounterDifferences):
         return delivered - sum(self.stack(LISTENER, name) for name in others)
 
     def hops(self) -> list["_Hop"]:
-        """Return the hops in the order of the path."""
         return [
             _Hop(TALKER_QUEUE, TALKER, CARD, _SENDING_SWITCH, HOST_PORT),
             *(

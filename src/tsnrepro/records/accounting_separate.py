@@ -80,7 +80,6 @@ class _OptionalCounts(CounterDifferences):
         self.members = [p for p in after.hosts[_SENDING].station["ports"] if p != HOST_PORT]
 
     def frames(self, host: str, port: str, direction: str) -> int | None:
-        """Return the stream's frames at a port."""
         ports = self.after[host].station
         if ports.get("ports", ports)[port][direction] is None:
             return None

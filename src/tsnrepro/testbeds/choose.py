@@ -88,7 +88,6 @@ def unsupported_reason(
 
 
 def _unsupported_on_bench(experiment: Experiment, settings: BenchSettings) -> str:
-    """Return why a bench does not support an experiment."""
     if experiment.own_network and (settings.switches or settings.paths > 1):
         return "it needs one port each of talker and listener, and no switches"
     if settings.switches:
@@ -97,7 +96,6 @@ def _unsupported_on_bench(experiment: Experiment, settings: BenchSettings) -> st
 
 
 def _unsupported_on_rack(experiment: Experiment, settings: RackSettings) -> str:
-    """Return why a rack does not support an experiment."""
     others = " and ".join(settings.others_data_planes)
     if others and experiment.several_streams:
         return f"{others} cannot distinguish several streams"
@@ -111,7 +109,6 @@ def _unsupported_on_rack(experiment: Experiment, settings: RackSettings) -> str:
 def _unsupported_elimination(
     experiment: Experiment, settings: EmulatedSettings | ModelSettings
 ) -> str:
-    """Return why an experiment does not support elimination at the listener."""
     if settings.elimination != "listener":
         return ""
     if experiment.keeps_frames:

@@ -245,7 +245,6 @@ def log_columns(body: Any, header: re.Match[bytes], *, with_times: bool = False)
 
 
 def _csv_columns(body: Any, names: list[str], kept: list[str]) -> tuple[Any, ...]:
-    """Return columns of a log as arrays."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv  # noqa: PLC0415
 

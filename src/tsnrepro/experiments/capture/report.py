@@ -184,7 +184,6 @@ class _Point:
         return int((self.kind == kind).sum())
 
     def findings(self) -> list[CaptureFinding]:
-        """Return the findings on the capture itself."""
         where, capture = self.where, self.capture
         found = [_captured("bytes behind the last whole record", where, 0, capture.truncated_bytes)]
         if capture.dropped is not None:

@@ -26,7 +26,6 @@ def capture_name(host: str, port: str) -> str:
 
 
 def _recorded_counters(output: _Output, document: dict[str, Any]) -> TrialCounters:
-    """Return the counters of a recorded trial of the experiment ``capture``."""
     trial, values = document["trial"], document["values"]
 
     def read(name: str) -> Snapshot:

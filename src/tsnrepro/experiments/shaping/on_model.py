@@ -203,7 +203,6 @@ class _TrialNetwork:
     seed: int
 
     def network(self) -> Network:
-        """Return the network."""
         if self.part.kind == "tas-frer":
             return self._members()
         # On the direct link there is no switch.

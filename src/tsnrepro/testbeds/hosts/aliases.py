@@ -101,7 +101,6 @@ class _AliasedProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the command is still running."""
         return self._inner.running
 
     def stop(self) -> None:
@@ -115,11 +114,9 @@ class _AliasedProcess:
             return self._inner.send_line(line)
 
     def read_line(self) -> str:
-        """Return the next line of standard output."""
         with self._host.errors_as_requested(self._argv):
             return self._inner.read_line()
 
     def wait(self) -> Completed:
-        """Wait for the command to end, at its deadline at the latest."""
         with self._host.errors_as_requested(self._argv):
             return self._host.as_requested(self._inner.wait(), self._argv)

@@ -136,7 +136,6 @@ def _device(host: RemoteHost, device: str) -> dict[str, Any]:
 
 
 def _uses(host: RemoteHost, before: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the uses of a device."""
     device = before["ifname"]
     if "master" in before:
         yield f"it is a port of {before['master']}"
@@ -158,7 +157,6 @@ def _json(host: RemoteHost, argv: list[str]) -> list[dict[str, Any]]:
 
 
 def _configured_qdiscs(host: RemoteHost, device: str) -> list[dict[str, Any]]:
-    """Return the queueing disciplines that were configured on a device."""
     rows = _json(host, ["tc", "-j", "qdisc", "show", "dev", device])
     return [row for row in rows if row["handle"] != _NO_HANDLE]
 
