@@ -13,7 +13,6 @@ from tsnrepro.common.errors import ConfigurationError, ToolError
 from tsnrepro.common.ethernet import FCS_BYTES, GAP_BYTES, PREAMBLE_BYTES
 from tsnrepro.tools.parsing import count, json_rows
 
-_Clock = Literal["CLOCK_TAI", "CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME"]
 _TaprioMode = Literal["software", "txtime-assist", "offload"]
 
 _PRIORITIES = 16
@@ -41,11 +40,9 @@ def taprio(
     mode: _TaprioMode = "software",
     num_tc: int = 8,
     priority_map: Sequence[int] = _SAME_CLASS,
-    queues: Sequence[str] = (),
     base_time_ns: int = 0,
     cycle_time_ns: int | None = None,
     txtime_delay_ns: int | None = None,
-    clock: _Clock = "CLOCK_TAI",
     handle: str = "100:",
     verb: Literal["add", "replace"] = "replace",
 ) -> list[str]:
@@ -54,8 +51,8 @@ def taprio(
     An entry is a gate mask, whose bit n opens traffic class n, and an interval in ns. Mode
     ``software`` opens gates by a kernel timer; ``txtime-assist`` assigns each packet a launch time
     and needs ``txtime_delay_ns`` (the longest time from the qdisc to the card) and an etf child;
-    ``offload`` uses the gates of the network card. ``queues`` has ``COUNT@OFFSET`` for each class,
-    by default one queue each.
+    ``offload`` uses the gates of the network card. Each class has a queue. The clock is CLOCK_TAI,
+    or the card's.
 
     Raises ConfigurationError if a mask or an interval is invalid, or an option does not match the
     mode.
@@ -72,7 +69,7 @@ def taprio(
         raise ConfigurationError(
             "txtime-delay is for mode txtime-assist only", f"taprio on {device}"
         )
-    words = [*_add(device, "root", handle, "taprio", verb), *_classes(num_tc, priority_map, queues)]
+    words = [*_add(device, "root", handle, "taprio", verb), *_classes(num_tc, priority_map)]
     words += ["base-time", str(base_time_ns)]
     for mask, interval in entries:
         words += ["sched-entry", "S", f"{mask:02x}", str(interval)]
@@ -82,7 +79,7 @@ def taprio(
         return [*words, "flags", f"{_OFFLOAD:#x}"]  # by the card's clock: no clockid
     if mode == "txtime-assist":
         words += ["flags", f"{_TXTIME_ASSIST:#x}", "txtime-delay", str(txtime_delay_ns)]
-    return [*words, "clockid", clock]
+    return [*words, "clockid", "CLOCK_TAI"]
 
 
 def _add(device: str, parent: str, handle: str | None, kind: str, verb: str) -> list[str]:
@@ -95,17 +92,15 @@ def _add(device: str, parent: str, handle: str | None, kind: str, verb: str) -> 
     ]
 
 
-def _classes(num_tc: int, priority_map: Sequence[int], queues: Sequence[str]) -> list[str]:
+def _classes(num_tc: int, priority_map: Sequence[int]) -> list[str]:
     if len(priority_map) != _PRIORITIES or not all(0 <= c < num_tc for c in priority_map):
         raise ConfigurationError(
             f"priority map {list(priority_map)}: {_PRIORITIES} traffic classes below {num_tc} "
             "are needed",
             "qdisc",
         )
-    listed = list(queues) or [f"1@{number}" for number in range(num_tc)]
-    if len(listed) != num_tc:
-        raise ConfigurationError(f"{len(listed)} queue ranges for {num_tc} classes", "qdisc")
-    return ["num_tc", str(num_tc), "map", *map(str, priority_map), "queues", *listed]
+    queues = [f"1@{number}" for number in range(num_tc)]
+    return ["num_tc", str(num_tc), "map", *map(str, priority_map), "queues", *queues]
 
 
 def taprio_lan966x(
@@ -231,18 +226,10 @@ def cbs_lan966x(device: str, traffic_class: int, credits_: Credits) -> list[list
 # --- the others -------------------------------------------------------------------------------
 
 
-def mqprio(
-    device: str,
-    *,
-    num_tc: int = 8,
-    priority_map: Sequence[int] = _SAME_CLASS,
-    queues: Sequence[str] = (),
-    hardware: bool = False,
-    handle: str = "100:",
-) -> list[str]:
-    """Return the command that assigns transmit queues to traffic classes."""
-    words = _add(device, "root", handle, "mqprio", "replace")
-    return [*words, *_classes(num_tc, priority_map, queues), "hw", str(int(hardware))]
+def mqprio(device: str, *, num_tc: int = 8, priority_map: Sequence[int] = _SAME_CLASS) -> list[str]:
+    """Return the command that assigns a transmit queue to each traffic class."""
+    words = _add(device, "root", "100:", "mqprio", "replace")
+    return [*words, *_classes(num_tc, priority_map), "hw", "0"]
 
 
 def etf(
@@ -250,9 +237,7 @@ def etf(
     parent: str,
     *,
     delta_ns: int,
-    clock: _Clock = "CLOCK_TAI",
     offload: bool = False,
-    deadline_mode: bool = False,
     skip_sock_check: bool = False,
 ) -> list[str]:
     """Return the command that sends each packet at its SO_TXTIME time.
@@ -262,47 +247,22 @@ def etf(
     """
     return [
         *_add(device, parent, None, "etf", "replace"),
-        *("clockid", clock, "delta", str(delta_ns)),
+        *("clockid", "CLOCK_TAI", "delta", str(delta_ns)),
         *(("offload",) if offload else ()),
-        *(("deadline_mode",) if deadline_mode else ()),
         *(("skip_sock_check",) if skip_sock_check else ()),
     ]
 
 
-def prio(
-    device: str,
-    *,
-    bands: int = 8,
-    priority_map: Sequence[int] | None = None,
-    parent: str = "root",
-    handle: str = "1:",
-) -> list[str]:
-    """Return the command of strict priority: band 0 first; by default priority 7 is band 0.
-
-    Raises ConfigurationError if the map does not have 16 bands below ``bands``.
-    """
-    given = priority_map or [bands - 1 - min(number, bands - 1) for number in _SAME_CLASS]
-    if len(given) != _PRIORITIES or not all(0 <= band < bands for band in given):
-        raise ConfigurationError(
-            f"priority map {list(given)}: {_PRIORITIES} bands below {bands} are needed",
-            f"prio on {device}",
-        )
+def prio(device: str, *, parent: str = "root", handle: str = "1:") -> list[str]:
+    """Return the command of strict priority in eight bands: priority 7 is band 0, served first."""
+    bands = [str(7 - number) for number in _SAME_CLASS]
     words = _add(device, parent, handle, "prio", "replace")
-    return [*words, "bands", str(bands), "priomap", *map(str, given)]
+    return [*words, "bands", "8", "priomap", *bands]
 
 
-def pfifo(
-    device: str, limit_packets: int, *, parent: str = "root", handle: str | None = None
-) -> list[str]:
-    """Return the command of a FIFO queue of ``limit_packets``."""
-    return [*_add(device, parent, handle, "pfifo", "replace"), "limit", str(limit_packets)]
-
-
-def bfifo(
-    device: str, limit_bytes: int, *, parent: str = "root", handle: str | None = None
-) -> list[str]:
+def bfifo(device: str, limit_bytes: int) -> list[str]:
     """Return the command of a FIFO queue of ``limit_bytes``."""
-    return [*_add(device, parent, handle, "bfifo", "replace"), "limit", str(limit_bytes)]
+    return [*_add(device, "root", None, "bfifo", "replace"), "limit", str(limit_bytes)]
 
 
 def tbf(
