@@ -93,6 +93,21 @@ Distinct = Annotated[
 OneOrMore = Annotated[Distinct[Item], Field(min_length=1)]
 """A list without repeated values that is not empty."""
 
+
+def _no_name_twice(items: list[Any]) -> list[Any]:
+    names = [item.name for item in items]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"name used twice: {', '.join(twice)}")
+    return items
+
+
+Named = Annotated[
+    list[Item],
+    AfterValidator(_no_name_twice),
+    Field(min_length=1, json_schema_extra={"uniqueItems": True}),
+]
+"""A list of models, each with a ``name`` of its own, that is not empty."""
+
 Configuration = Literal["control", "frer"]
 CONFIGURATIONS: tuple[Configuration, ...] = get_args(Configuration)
 Configurations = Annotated[

@@ -88,18 +88,13 @@ class NicPairSettings(MeasuredHosts):
     synchronises them."""
 
     @model_validator(mode="after")
-    def _one_network(self) -> "NicPairSettings":
+    def _hosts_fit(self) -> "NicPairSettings":
         hosts = self.hosts
         check_different_hosts(hosts)
         check_same_network(hosts.talker, hosts.listener)
         if hosts.loader is not None:
             check_same_network(hosts.talker, hosts.loader)
             check_same_network(hosts.listener, hosts.loader)
-        return self
-
-    @model_validator(mode="after")
-    def _vlan_devices_have_names(self) -> "NicPairSettings":
-        hosts = self.hosts
         for host in (hosts.talker, hosts.listener, hosts.loader):
             if not (hosts.sw and host):
                 continue
@@ -109,11 +104,7 @@ class NicPairSettings(MeasuredHosts):
                     f"interface {host.interface}: its VLAN device {device} would have more than "
                     f"{DEVICE_NAME_LENGTH} characters; rename it (ip link set name)"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _gates_have_a_clock(self) -> "NicPairSettings":
-        if self.hosts.sw and self.ptp and self.ptp.time_stamping != "hardware":
+        if hosts.sw and self.ptp and self.ptp.time_stamping != "hardware":
             raise ValueError(
                 "ptp.time_stamping: a switch's gates follow its own clock, which needs hardware "
                 "timestamps"

@@ -205,13 +205,9 @@ class DuplexLink(_Description):
     failures: list[Span] = []
 
     @model_validator(mode="after")
-    def _joins_two_nodes(self) -> Self:
+    def _joins_nodes_and_fails_in_order(self) -> Self:
         if self.a == self.b:
             raise ValueError(f"link {self.name} joins {self.a} to itself")
-        return self
-
-    @model_validator(mode="after")
-    def _failures_do_not_overlap(self) -> Self:
         _check_order(f"failures of link {self.name}", self.failures)
         return self
 

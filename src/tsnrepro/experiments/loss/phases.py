@@ -34,7 +34,7 @@ from tsnrepro.results.estimates import (
     shared,
     unknown,
 )
-from tsnrepro.results.results import Results
+from tsnrepro.results.results import Results, key_part
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.replication import spread_over_runs, variation_over_runs
 from tsnrepro.stats.thresholds import threshold
@@ -45,11 +45,6 @@ _DOCUMENT = "methodology"
 COLLAPSED_SHARE = 0.5
 # What is needed of a trial to know how much of its load was delivered.
 _DELIVERED = ("target_mbps", "delivered_mbps")
-
-
-def rate_word(rate_mbps: float) -> str:
-    """Return a load as a word of a key: ``rate_535``, ``rate_191_5``."""
-    return f"rate_{rate_mbps:g}".replace(".", "_")
 
 
 def published_phases(root: Path | None = None) -> pd.DataFrame:
@@ -125,7 +120,7 @@ def _phase(results: Results, name: str, trials: pd.DataFrame) -> None:
             onset = threshold(sweeps_of(group, group["loss_percent"] > 0, set()), unit="Mb/s")
         results.estimate(f"{name}.threshold.{configuration}.mbps", onset, 0, group["trial"])
         for rate, of in group.groupby("target_mbps"):
-            _load(results, f"{name}.{rate_word(float(str(rate)))}.{configuration}", of)
+            _load(results, f"{name}.{key_part('rate', float(str(rate)))}.{configuration}", of)
     _collapse(results, f"{name}.collapse", trials)
 
 

@@ -9,7 +9,7 @@ from tsnrepro.common.ethernet import wire_bytes
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.published.documents import load_table
 from tsnrepro.results.estimates import mean, shared
-from tsnrepro.results.results import Results
+from tsnrepro.results.results import Results, key_part
 
 FRAMES_BYTES = (64, 128, 256, 512, 1024, 1518)
 """Frame sizes of the documents' 42 tests."""
@@ -34,7 +34,7 @@ def analyse(trials: pd.DataFrame) -> Results:
             _rates(results, key, own[own["load_percent"] == highest])
             for load in sorted({*map(float, LOADS_PERCENT), *map(float, own["load_percent"])}):
                 at = own[own["load_percent"] == load]
-                _rates(results, f"{key}.{_word(load)}", at)
+                _rates(results, f"{key}.{key_part('load', load)}", at)
     counts = trials["limited_by"].value_counts()
     for limit in ("generator", "network", "nothing"):
         count = int(counts.get(limit, 0))
@@ -63,10 +63,6 @@ def _with_line(trials: pd.DataFrame) -> pd.DataFrame:
 def _of(trials: pd.DataFrame, frame: int, configuration: str) -> pd.DataFrame:
     chosen = (trials["frame_bytes"] == frame) & (trials["configuration"] == configuration)
     return trials[chosen]
-
-
-def _word(load_percent: float) -> str:
-    return f"load_{load_percent:g}".replace(".", "_")
 
 
 def _rates(results: Results, key: str, trials: pd.DataFrame) -> None:

@@ -10,6 +10,7 @@ from tsnrepro.config.base import (
     CURRENT_KINDS,
     ConfigModel,
     LoadMbps,
+    Named,
     OneOrMore,
     Packets,
     Percent,
@@ -185,10 +186,6 @@ class ShapingPart(_Conditions):
                 f"interval_spread_us of {self.interval_spread_us:g} is above interval_us of "
                 f"{self.interval_us:g}: datagrams would be reordered"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _only_the_bridge_has_threads(self) -> ShapingPart:
         if not self.software_bridge and (self.threads, self.receivers) != (1, "one"):
             raise ValueError("threads and receivers need switch: bridge")
         return self
@@ -298,21 +295,13 @@ class ShapingSettings(ConfigModel):
 
     repetitions: Repetitions
     """Repetitions of every part that has none of its own."""
-    parts: Annotated[list[ShapingPart], Field(min_length=1)]
+    parts: Named[ShapingPart]
     """Comparisons of modes."""
 
     def uses_kernel_qdiscs(self, kind: TestbedKind) -> bool:
         """Tell whether any part needs the kernel's queueing disciplines on a kind of testbed."""
         parts = [part.on(kind) for part in self.parts if kind in part.testbeds]
         return any(not part.software_bridge for part in parts)
-
-    @model_validator(mode="after")
-    def _names_are_unique(self) -> ShapingSettings:
-        names = [part.name for part in self.parts]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"part name used twice: {', '.join(twice)}")
-        return self
 
 
 _LATENCY_MODES = "{tas,prio,cbs,mqprio,fifo,direct}"

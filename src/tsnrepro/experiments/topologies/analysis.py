@@ -73,18 +73,17 @@ def expected_lost_percent(trial: Any) -> float | None:
 
 def low(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the trials at the smallest load of the run over links that lose least."""
-    least = trials["link_loss_percent"].min()
-    return trials[
-        (trials["rate_mbps"] == trials["rate_mbps"].min()) & (trials["link_loss_percent"] == least)
-    ]
+    return _at_load(trials, trials["rate_mbps"].min())
 
 
 def full(trials: pd.DataFrame) -> pd.DataFrame:
     """Return the trials at the largest load of the run over links that lose least."""
+    return _at_load(trials, trials["rate_mbps"].max())
+
+
+def _at_load(trials: pd.DataFrame, rate_mbps: float) -> pd.DataFrame:
     least = trials["link_loss_percent"].min()
-    return trials[
-        (trials["rate_mbps"] == trials["rate_mbps"].max()) & (trials["link_loss_percent"] == least)
-    ]
+    return trials[(trials["rate_mbps"] == rate_mbps) & (trials["link_loss_percent"] == least)]
 
 
 def _add_comparisons(results: Results, key: str, group: pd.DataFrame) -> None:

@@ -9,7 +9,7 @@ from tsnrepro.config.base import (
     ConfigModel,
     Configurations,
     Name,
-    OneOrMore,
+    Named,
     PacketsPerSecond,
     RateMbps,
     Repetitions,
@@ -152,14 +152,11 @@ class Mix(ConfigModel):
 
     name: Name
     """Name of the mix in results."""
-    sources: OneOrMore[Source]
+    sources: Named[Source]
     """Its streams, by kind of source."""
 
     @model_validator(mode="after")
     def _can_be_distinguished(self) -> "Mix":
-        names = [source.name for source in self.sources]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"source name used twice: {', '.join(twice)}")
         if sum(source.count for source in self.sources) > _MOST_STREAMS:
             raise ValueError(f"a mix has at most {_MOST_STREAMS} streams")
         return self
@@ -174,18 +171,11 @@ class TrafficSettings(ConfigModel):
     """Trials of each mix and configuration."""
     duration_s: Seconds
     """Duration of a trial, in seconds."""
-    mixes: OneOrMore[Mix]
+    mixes: Named[Mix]
     """Mixes to measure, one after the other."""
     receive_buffer_bytes: SocketBufferBytes | None = None
     """Receive buffer of each listener's socket, on the scale of net.core.rmem_default; by default
     the testbed's."""
-
-    @model_validator(mode="after")
-    def _mixes_have_names(self) -> "TrafficSettings":
-        names = [mix.name for mix in self.mixes]
-        if len({*names}) < len(names):
-            raise ValueError("mix name used twice")
-        return self
 
 
 _SOURCE = "traffic.*.*.{control,frer}"
