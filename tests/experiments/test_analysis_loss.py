@@ -130,7 +130,7 @@ def test_shares_by_place_add_up(place, share):
 def test_a_copy_dropped_on_one_path_is_not_a_lost_datagram():
     trials = sweep({"control": 950, "frer": 950})
     trials.loc[trials["configuration"] == "frer", drop_column("sw1 queue m0")] = 500
-    assert loss.places(trials)["switches"].sum() == 0
+    assert loss.loss_locations(trials)["switches"].sum() == 0
 
 
 def test_no_loss_is_a_statement_about_trials_and_loss_has_the_range_of_runs():
@@ -165,7 +165,7 @@ def test_what_was_unread_when_the_program_closed_its_socket_is_lost_to_the_progr
     assert found["loss.unread.total.count"]["value"] == lost
     assert found["loss.unread.trials.count"]["value"] == lossy
     assert found["loss.share.listener_socket.percent"]["value"] is None
-    assert not loss.places(trials).to_numpy().any()
+    assert not loss.loss_locations(trials).to_numpy().any()
     assert found["loss.frame_1518.frer.percent"]["value"] > 0
 
 

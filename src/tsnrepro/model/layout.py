@@ -48,7 +48,7 @@ META_FRAGMENT_MASK: Final = 0x3F
 META_LAST: Final = 1 << 23
 META_SEQ_SHIFT: Final = 32
 
-HELD, HELD_WORDS, held = record("until amount")
+ALLOCATION, ALLOCATION_WORDS, allocation = record("until amount")
 """An allocation of a port, a socket or a process: end time and bytes."""
 
 EDGE, _, edge = record("sender", ring=RING)
@@ -74,7 +74,7 @@ QUEUE, QUEUE_WORDS, queue = record(
     ring=RING,
 )
 """A traffic class of a port: its ring of waiting frames, its bytes, its shaper. FIFO ports and
-receiving sides use the first one's ring for allocations (:data:`HELD`)."""
+receiving sides use the first one's ring for allocations (:data:`ALLOCATION`)."""
 CLASSES: Final = 8
 ALWAYS_OPEN: Final = -1
 
@@ -135,7 +135,7 @@ SENDER, _, sender = record(
     ring=RING,
     round_trip=TIMES,
 )
-"""One stream's process and socket at its talker. The ring has socket charges (:data:`HELD`)."""
+"""One stream's process and socket at its talker; the ring has charges (:data:`ALLOCATION`)."""
 BURSTS, CONSTANT_RATE, POISSON, LISTED, SATURATING, TCP, PING_PONG = range(7)
 CALLS, ENTERS, BLOCKED, FINISHED, WAITS = range(5)
 UNLIMITED: Final = -1
@@ -149,7 +149,7 @@ LISTENER, _, listener = record(
     latency=TIMES,
     transit=TIMES,
 )
-"""A stream at its listener. The ring has socket charges (:data:`HELD`)."""
+"""A stream at its listener. The ring has socket charges (:data:`ALLOCATION`)."""
 TO_PROCESS, TO_TCP_RECEIVER, TO_TCP_SENDER, TO_SERVER, TO_CLIENT = range(5)
 
 TRANSPORT, _, transport = record(

@@ -376,7 +376,7 @@ class _Planner:
     def receiver_fields(self, element: Element) -> Fields:
         host = self.network.hosts[element.node]
         ring = self.memory.ring(
-            f"the card of {element.node}", host.nic_ring_frames + 1, layout.HELD_WORDS
+            f"the card of {element.node}", host.nic_ring_frames + 1, layout.ALLOCATION_WORDS
         )
         card = self.memory.new(layout.QUEUE, ring)
         transports = [
@@ -416,7 +416,7 @@ class _Planner:
                 "jitter_random": self.random(f"jitter/{port.link.name}/{port.node}"),
             }
         if self.is_fifo(port):
-            self.memory.fill(layout.QUEUE, classes, self.queue_ring(port, layout.HELD_WORDS))
+            self.memory.fill(layout.QUEUE, classes, self.queue_ring(port, layout.ALLOCATION_WORDS))
             return values
         used = {self.class_of(port, flow.traffic) for flow in port.flows}
         for number in range(layout.CLASSES):
@@ -645,7 +645,7 @@ class _Planner:
             "logged": int(self.requested.stream(traffic)),
         }
         values |= self.memory.ring(
-            f"the send buffer of {traffic.talker}", slots if fifo else 1, layout.HELD_WORDS
+            f"the send buffer of {traffic.talker}", slots if fifo else 1, layout.ALLOCATION_WORDS
         )
         address = self.plan.senders[traffic.index]
         self.memory.fill(layout.SENDER, address, values | self.process_fields(traffic))
@@ -740,7 +740,7 @@ class _Planner:
 
     def socket_fields(self, traffic: Traffic, host: EndStation) -> Fields:
         charge, slots = self.receive_charge(traffic, host), self.socket_slots(traffic, host)
-        ring = self.memory.ring(f"the socket of {traffic.name}", slots, layout.HELD_WORDS)
+        ring = self.memory.ring(f"the socket of {traffic.name}", slots, layout.ALLOCATION_WORDS)
         random = self.random(f"read/{traffic.name}")
         pending = [layout.NONE, 0] * (layout.PENDING_SLOTS if len(traffic.frames) > 1 else 0)
         return ring | {

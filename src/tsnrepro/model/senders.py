@@ -153,18 +153,18 @@ def after_entry(memory, sender):
 
 
 @inlined
-def _held_in(ring, number):
+def _allocation_at(ring, number):
     """Return the address of an allocation in a ring, by its position there."""
-    return ring.start + (number & ring.mask) * layout.HELD_WORDS
+    return ring.start + (number & ring.mask) * layout.ALLOCATION_WORDS
 
 
 @inlined
 def hold(memory, ring, until, amount):
     """Add an allocation of ``amount`` until a time to a ring."""
     written = ring.written
-    held = layout.held(memory, _held_in(ring, written))
-    held.until = until
-    held.amount = amount
+    allocation = layout.allocation(memory, _allocation_at(ring, written))
+    allocation.until = until
+    allocation.amount = amount
     ring.written = written + 1
 
 
@@ -174,10 +174,10 @@ def release_until(memory, ring, now):
     read, written = ring.read, ring.written
     size = 0
     while read != written:
-        held = layout.held(memory, _held_in(ring, read))
-        if held.until > now:
+        allocation = layout.allocation(memory, _allocation_at(ring, read))
+        if allocation.until > now:
             break
-        size += held.amount
+        size += allocation.amount
         read += 1
     if read == written:
         read = 0
@@ -195,7 +195,7 @@ def _uncharge(memory, sender, now):
 @kernel
 def _room_at(memory, sender):
     """Return when the next frame of a full socket is sent."""
-    return layout.held(memory, _held_in(sender.ring, sender.ring.read)).until
+    return layout.allocation(memory, _allocation_at(sender.ring, sender.ring.read)).until
 
 
 @kernel

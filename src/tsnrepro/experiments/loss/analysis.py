@@ -1,4 +1,4 @@
-"""Loss against offered load: ratios, thresholds, places, and FRER against control."""
+"""Loss against offered load: ratios, thresholds, locations, and FRER against control."""
 
 from dataclasses import replace
 from typing import get_args
@@ -65,13 +65,13 @@ SUMMARY_COLUMNS = [
 ]
 
 
-def places(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return what each trial lost on the path to the socket (:func:`loss_to_socket`), by place.
+def loss_locations(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return what each trial lost on the path to the socket (:func:`loss_to_socket`), by location.
 
     Columns: ``listener_socket``, ``talker``, ``switches``, ``other``, counts of datagrams. With
     FRER a frame dropped in one switch queue is lost only if all its copies are dropped too, so
     ``switches`` is what was lost there of the stream, not the sum of dropped copies. A trial whose
-    counters were not recorded has no places.
+    counters were not recorded has none.
     """
     ending = [drop_column(part) for part in (REASSEMBLY, STACK)]
     columns = {name: [drop_column(place) for place in kinds] for name, kinds in PLACES.items()}
@@ -269,7 +269,7 @@ def _thresholds(
 
     Loads have ``digits`` decimals, their ratio two more.
     """
-    inside = places(path)["switches"]
+    inside = loss_locations(path)["switches"]
     # Of the network alone: what queues, switches and links lost. Only counters show it.
     losses = {whole: path["loss_percent"] > 0, ".network": inside[inside.notna()] > 0}
     highest = ceilings(limits)
@@ -340,7 +340,7 @@ def _limit(
     _clean_and_line(results, name, path, limits)
     ratio = limits["frer"] / limits["control"] if limits["frer"] and limits["control"] else None
     results.value(f"{name}.line_limit.ratio", ratio, [], digits=4, method="arithmetic: the R-TAG")
-    for key, counts in (("lost", path["lost"]), ("network_lost", places(path)["switches"])):
+    for key, counts in (("lost", path["lost"]), ("network_lost", loss_locations(path)["switches"])):
         lost = int(counts.sum()) if len(counts) and counts.notna().all() else None
         results.value(f"{name}.{key}.total.count", lost, path["trial"])
     shared_buffer(results, f"{name}.receive_buffer.mb", trials)
@@ -507,7 +507,7 @@ def _shares(results: Results, trials: pd.DataFrame) -> None:
     trials = loss_to_socket(trials)
     groups = {"": trials} | {f".{c}": trials[trials["configuration"] == c] for c in CONFIGURATIONS}
     for suffix, group in groups.items():
-        counted = places(group)
+        counted = loss_locations(group)
         # A share of all losses is known only where every trial has where it lost.
         lost = int(group["lost"].sum()) if counted.notna().all(axis=None) else 0
         counts = counted.sum()

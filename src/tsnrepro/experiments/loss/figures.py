@@ -8,7 +8,12 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from tsnrepro.experiments.loss.analysis import SWEEP, frame_bytes, places, trials_of_question
+from tsnrepro.experiments.loss.analysis import (
+    SWEEP,
+    frame_bytes,
+    loss_locations,
+    trials_of_question,
+)
 from tsnrepro.experiments.loss.path_thresholds import loss_to_program
 from tsnrepro.results.figures import (
     COLOURS,
@@ -127,7 +132,7 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw where the sweep lost datagrams, one bar a configuration and frame size."""
     figure, axes = new(2.4, testbed)
     trials = trials_of_question(trials, SWEEP)
-    counts = places(trials).assign(
+    counts = loss_locations(trials).assign(
         frame=trials["payload_bytes"].map(frame_bytes), configuration=trials["configuration"]
     )
     total = counts.groupby(["frame", "configuration"]).sum(min_count=1)
