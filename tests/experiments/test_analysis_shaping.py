@@ -368,14 +368,10 @@ def test_too_few_runs_show_no_likeness():
     assert row["alone"] == "cannot tell"
 
 
-def test_modes_of_different_media_are_not_compared_unless_asked():
+def test_modes_of_different_media_are_not_compared():
     run = two_modes(media={"tas": "i225"})
     with pytest.raises(DifferentMediaError, match="tas idle on i225, fifo idle on model"):
         shaping_modes.against_reference(run, part())
-    asked = shaping_modes.against_reference(run, part(), across_media=True)
-    assert set(asked["note"]) == {
-        f"across media: tas {load} on i225, fifo {load} on model" for load in ("idle", "loaded")
-    }
 
 
 def launched():

@@ -114,14 +114,10 @@ def target_mbps(trials: pd.DataFrame) -> pd.Series:
     return trials["target_mbps"].fillna(trials["offered_mbps"])
 
 
-def summary(trials: pd.DataFrame, payload_bytes: int | None = None) -> pd.DataFrame:
-    """Return one row a configuration and load of the sweep; see :func:`by_load`.
-
-    The rows are those of one payload, that of the main sweep unless another is asked for.
-    """
+def summary(trials: pd.DataFrame) -> pd.DataFrame:
+    """Return one row a configuration and load of the main sweep's payload; see :func:`by_load`."""
     sweep = trials_of_question(trials, SWEEP)
-    payload = main_payload(sweep) if payload_bytes is None else payload_bytes
-    return by_load(sweep[sweep["payload_bytes"] == payload], [])
+    return by_load(sweep[sweep["payload_bytes"] == main_payload(sweep)], [])
 
 
 def by_payload(trials: pd.DataFrame) -> pd.DataFrame:

@@ -44,7 +44,7 @@ class _Pair:
     statistics: tuple[str, ...]
 
 
-def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) -> pd.DataFrame:
+def compared(run: Run, pairs: Iterable[_Pair]) -> pd.DataFrame:
     """Return the pairs that were measured, one row a statistic, as one family of tests.
 
     ``ratio`` with its 95 % limits, and ``difference_us``, the median over repetitions, with limits
@@ -54,10 +54,9 @@ def compared(run: Run, pairs: Iterable[_Pair], *, across_media: bool = False) ->
     ``detectable_percent`` is the smallest rise that as many repetitions find in 80 % of campaigns,
     by the ``scatter`` of their ratios.
 
-    Raises DifferentMediaError if two sides were measured on different media, unless
-    ``across_media`` asks for it.
+    Raises DifferentMediaError if two sides were measured on different media.
     """
-    rows = [row for pair in pairs for row in _rows(run, pair, across_media=across_media)]
+    rows = [row for pair in pairs for row in _rows(run, pair)]
     table = pd.DataFrame(rows)
     if table.empty:
         return table
@@ -76,16 +75,16 @@ def _detectable(row: dict) -> float:
     return smallest_change_found(scatter, SIGNIFICANCE / row["tests"])
 
 
-def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
+def _rows(run: Run, pair: _Pair) -> Iterator[dict]:
     sides = [run.rows(pair.part, mode, load) for mode, load in (pair.one, pair.other)]
     if any(rows.empty for rows in sides) or {pair.one[0], pair.other[0]} & {*LAUNCHED}:
         return
     names = [" ".join(side) for side in (pair.one, pair.other)]
     media = {name: _medium(rows) for name, rows in zip(names, sides, strict=True)}
-    note = check_same_medium(media, across_media=across_media)
+    check_same_medium(media)
     for statistic in pair.statistics:
         if why := not_located(sides[0], statistic) or not_located(sides[1], statistic):
-            yield _identity(pair, statistic) | _nothing(why, len(sides[0])) | {"note": note}
+            yield _identity(pair, statistic) | _nothing(why, len(sides[0]))
             continue
         first, second, paired = in_pairs(sides[0], sides[1], f"{statistic}_us")
         if not len(first) or not len(second) or min(first.min(), second.min()) <= 0:
@@ -111,7 +110,7 @@ def _rows(run: Run, pair: _Pair, *, across_media: bool) -> Iterator[dict]:
             "scatter": scatter_of_pairs(
                 in_percent(ratio), first, second, paired=paired, ranked=ranked
             ),
-            "note": note,
+            "note": "",
         }
 
 
@@ -151,6 +150,7 @@ def _nothing(why: str, runs: int) -> dict:
         **dict.fromkeys(("difference_limits", "limits"), str(Limits.NONE)),
         "runs": runs,
         "scatter": None,
+        "note": "",
     }
 
 
@@ -166,7 +166,7 @@ def _reference_mode(part: ShapingPart) -> str:
     return next((mode for mode in ("fifo", "prio", "direct") if mode in part.modes), part.modes[0])
 
 
-def against_reference(run: Run, part: ShapingPart, *, across_media: bool = False) -> pd.DataFrame:
+def against_reference(run: Run, part: ShapingPart) -> pd.DataFrame:
     """Return each mode against the reference under the same load, a family a part."""
     reference = _reference_mode(part)
     pairs = [
@@ -174,7 +174,7 @@ def against_reference(run: Run, part: ShapingPart, *, across_media: bool = False
         for mode, load in run.groups(part)
         if mode not in (reference, "direct")
     ]
-    return compared(run, pairs, across_media=across_media)
+    return compared(run, pairs)
 
 
 def mode_against_mode(run: Run, one: str, other: str) -> pd.DataFrame:
