@@ -145,12 +145,8 @@ class Faults:
         at_sw1 = frerctl.fault(self._program, port, drop_ppm if back else 0, duplicate_ppm)
         return [self._timed("impair", "sw2", at_sw2), self._timed("impair", "sw1", at_sw1)]
 
-    def kill_silently(self, path: int) -> list[Event]:
-        """Lose every frame on a member path, in both directions; its link stays up."""
-        return self.impair(path, drop_ppm=_MILLION)
-
     def heal(self, path: int) -> list[Event]:
-        """Remove the faults of :meth:`impair` or :meth:`kill_silently` from a member path."""
+        """Remove the faults of :meth:`impair` from a member path."""
         return self.impair(path)
 
     def stick_generator(self, stream: int = 0, *, stuck: bool = True, switch: str = "sw1") -> Event:

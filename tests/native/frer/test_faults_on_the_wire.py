@@ -163,7 +163,7 @@ def test_a_repaired_link_is_what_it_was(testbed):
 @pytest.mark.parametrize("path", [0, 1])
 def test_a_silently_dead_path_takes_everything_and_keeps_its_link(flow, testbed, path):
     flow.begin("frer")
-    testbed.faults.kill_silently(path)
+    testbed.faults.impair(path, drop_ppm=1_000_000)
     assert flow.send(200) == list(range(200))
     assert carrier(testbed, "sw2", f"m{path}") == "up"
     found = flow.accounting()
@@ -184,7 +184,7 @@ def test_a_dead_path_is_dead_in_both_directions_unless_set_otherwise(flow, testb
     testbed.faults.heal(0)
     testbed.hosts["talker"].run(ping, deadline_s=10).check()
     before = testbed.snapshot().hosts["sw1"].station["faults"]["m0"]["dropped"]
-    testbed.faults.kill_silently(0)
+    testbed.faults.impair(0, drop_ppm=1_000_000)
     answer = testbed.hosts["listener"].run(
         ["ping", "-c", "3", "-i", "0.1", "-W", "1", testbed.address("talker")], deadline_s=10
     )
@@ -378,7 +378,7 @@ def test_the_last_of_three_paths_carries_everything(bring_up, sockets):
         assert flow.send(100) == list(range(100))
         testbed.faults.cut(0)
         assert flow.send(100) == list(range(100, 200))
-        testbed.faults.kill_silently(1)
+        testbed.faults.impair(1, drop_ppm=1_000_000)
         assert flow.send(100) == list(range(200, 300))
         found = flow.accounting()
     finally:

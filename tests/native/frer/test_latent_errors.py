@@ -92,7 +92,7 @@ def test_an_alarm_when_a_path_dies_in_silence(healthy, sockets, paths):
     with traffic(testbed, sockets, PORT):
         detection = detect(testbed)
         time.sleep(1.5 * PERIOD_MS / 1000)
-        died = testbed.faults.kill_silently(paths - 1)
+        died = testbed.faults.impair(paths - 1, drop_ppm=1_000_000)
         alarm = detection.next_alarm()
         state = latent(testbed)
         detection.stop()
@@ -118,7 +118,7 @@ def test_a_path_that_came_back_is_forgiven_at_the_reset(healthy, sockets):
     testbed, reset_ms = healthy(2), 7 * PERIOD_MS
     with traffic(testbed, sockets, PORT):
         detection = detect(testbed, reset_ms)
-        testbed.faults.kill_silently(1)
+        testbed.faults.impair(1, drop_ppm=1_000_000)
         detection.next_alarm()
         testbed.faults.heal(1)
         end = time.monotonic() + 5
@@ -140,7 +140,7 @@ def test_a_difference_that_is_allowed_raises_nothing(healthy, sockets):
         detection = testbed.faults.start_latent(
             LatentSettings(difference=100_000, period_ms=PERIOD_MS), deadline_s=60
         )
-        testbed.faults.kill_silently(1)
+        testbed.faults.impair(1, drop_ppm=1_000_000)
         time.sleep(4 * PERIOD_MS / 1000)
         state = latent(testbed)
         assert detection.stop() == []
