@@ -5,7 +5,7 @@ import re
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import INTERVALS, MappedTable
 from tsnrepro.imports.readers import iperf3_json, iperf3_text
-from tsnrepro.imports.readers.iperf3_totals import RECEIVE_SECONDS
+from tsnrepro.imports.readers.iperf3_totals import NOTE, RECEIVE_SECONDS
 from tsnrepro.imports.readers.row import DataRow, FileRows, Known
 from tsnrepro.imports.screening import NoMeasurementError
 
@@ -48,7 +48,8 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
         what = f"iperf3's output has a value that cannot be one: {error}"
         raise NoMeasurementError(what[:200]) from error
     checks = {name: known.pop(name) for name in (RECEIVE_SECONDS,) if name in known}
-    return FileRows([DataRow("", dict(known), known, checks)])
+    notes = [str(known.pop(name)) for name in (NOTE,) if name in known]
+    return FileRows([DataRow("", dict(known), known, checks)], notes=notes)
 
 
 def _without_prefixes(text: str) -> str:
