@@ -12,6 +12,7 @@ from tsnrepro.imports.screening import NoMeasurementError
 # The last interval of a test may be shorter than the others.
 _MIN_INTERVAL = 0.5
 _PREFIXED_OPENING = re.compile(r"^([^\n{}\"]{1,200})\{[ \t\r]*$", re.MULTILINE)
+_NUMBERS = re.compile("[ 0-9]+")
 
 
 def read(file: SourceFile, table: MappedTable) -> FileRows:
@@ -53,12 +54,13 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
 
 
 def _without_prefixes(text: str) -> str:
-    """Return JSON without what is before each of its lines, such as a time or a host."""
+    """Return JSON without what is before each of its lines, such as a time, a number or a host."""
     opening = _PREFIXED_OPENING.search(text)
-    width = len(opening[1]) if opening else 0
-    return "\n".join(
-        line[width:] for line in text[opening.start() if opening else 0 :].splitlines()
-    )
+    if opening is None:
+        return text
+    # From line to line only numbers differ.
+    parts = map(re.escape, _NUMBERS.split(opening[1]))
+    return re.sub(f"^{r'[ 0-9]*'.join(parts)}", "", text[opening.start() :], flags=re.MULTILINE)
 
 
 def _of_intervals(intervals: list[Known], wants_udp: bool) -> FileRows:
