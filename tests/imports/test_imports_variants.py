@@ -231,7 +231,8 @@ PROGRAMS = {
         "1764338400.123456 IP 192.0.2.1.5001 > 192.0.2.2.5001: UDP, length 1472\n",
         "2026-11-28 14:00:00.123456 IP6 2001:db8::1.5001 > 2001:db8::2.5001: UDP, length 9\n",
     ],
-    "tshark": ["    1   0.000000    192.0.2.1 \u2192 192.0.2.2    UDP 1514 5001 \u2192 5001 Len=1472\n"],
+    "tshark": [f"    1   0.000000    192.0.2.1 {arrow} 192.0.2.2    UDP 60 9 {arrow} 9 Len=18\n"
+               for arrow in ("\u2192", "->")],
     "linuxptp": ["ptp4l[123.456]: master offset         12 s2 freq   +1234 path delay       500\n"],
     "cyclictest": ["T: 0 ( 1234) P:80 I:1000 C:  10000 Min:      2 Act:    3 Avg:    3\n"],
     "mausezahn": [printed.MAUSEZAHN],

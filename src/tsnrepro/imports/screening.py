@@ -21,7 +21,8 @@ ISOCHRON_SUMMARY = re.compile(
     re.MULTILINE,
 )
 """A line of the summary that ``isochron report --summary`` prints."""
-_ISOCHRON_LOG = b"ISOCHRON\0"
+# Its name is followed by a NUL byte, or by what is left without these.
+_ISOCHRON_LOG = re.compile(rb"ISOCHRON(?![ -~])")
 _PRINT_PACKETS = (
     "isochron report --printf-format '%u,%d,%d\\n' --printf-args qTR prints its packets' times"
 )
@@ -150,7 +151,7 @@ def check_has_data(data: bytes, name: str = "") -> None:
         raise NoMeasurementError(what, "", "Give a file of times: format times in the mapping")
     if not data.removeprefix(_MARK_OF_UTF_8).strip(b"\0 \t\r\n"):
         raise NoMeasurementError("it is empty" if not data else "it holds only NUL and white space")
-    if data.startswith(_ISOCHRON_LOG):
+    if _ISOCHRON_LOG.match(data):
         raise NoMeasurementError("it is a binary log of isochron", "", _PRINT_PACKETS)
     if data.startswith(_POINTER):
         raise NoMeasurementError(
