@@ -25,6 +25,9 @@ from tsnrepro.workflow.status import refresh_copies, seconds_to_measure
 configfile: "config/config.yaml"
 
 
+if {*"{}"} & {*os.getcwd()}:
+    sys.exit("tsnrepro: this folder's path has braces, which Snakemake replaces; rename it")
+
 try:
     PLAN = plan(tsnrepro.config.parse(Selection, dict(config), "config/config.yaml and --config"))
 except TsnreproError as error:

@@ -117,6 +117,10 @@ def test_any_number_in_place_of_each(kind, number):
         check(kind, text[: found.start()] + number + text[found.end() :])
 
 
+def test_an_exponent_of_thousands_of_digits():
+    assert isinstance(outcome("csv", SEEDS["csv"].replace("0.5", "0e" + "9" * 5000)).trials, list)
+
+
 @pytest.mark.parametrize("kind", ALL)
 @given(content=st.binary(max_size=400))
 def test_any_bytes(kind, content):

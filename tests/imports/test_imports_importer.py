@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import tool_outputs as printed
+from iperf3_writer import UdpTest
 
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.imports.importer import import_folder
@@ -462,6 +463,21 @@ def test_the_shipped_mapping_of_tool_output(tmp_path):
     assert "1472 in the mapping, 200 in the tool's output" in report.refused[0].reason
 
 
+def test_what_limits_the_results_of_a_file_is_noted(tmp_path):
+    folder = tmp_path / "lab"
+    (folder / "loss").mkdir(parents=True)
+    test = UdpTest(200, (500, 500), (0, 0), tail=5, version=7)
+    (folder / "loss" / "frer-200B-5M-1.json").write_text(json.dumps(test.document()))
+    report = import_folder(folder, "tool-output", "lab", tmp_path / "raw")
+    assert "  notes:\n    loss/frer-200B-5M-1.json: at most 1000 of 1000 datagrams" in str(report)
+    trials = load_trials(manifest_file(tmp_path, "loss", "lab"))
+    assert (trials["sent"].item(), trials["loss_percent"].item()) == (1000, 0)
+    assert "lost" not in trials or trials["lost"].isna().all()
+    (facts,) = (tmp_path / "raw" / "lab").rglob("environments/*.json")
+    (note,) = json.loads(facts.read_text())["import"]["notes"]
+    assert note["file"] == "loss/frer-200B-5M-1.json"
+
+
 def test_an_output_without_the_payload_is_named_without_advice_about_rows(tmp_path):
     table = {"files": ["*.txt"], "format": "iperf3", "experiment": "loss"}
     mapping = {"description": "x", "tables": {"t": table | {"fields": {"configuration": "frer"}}}}
@@ -477,7 +493,7 @@ def test_an_output_without_the_payload_is_named_without_advice_about_rows(tmp_pa
     ("changed", "reason"),
     [
         # More lost than sent, which no counter of a tool can have.
-        ({"lost_packets": 12000, "packets": 10000}, "received: -2000 is below 0"),
+        ({"lost_packets": 12000, "packets": 10000}, "it counts 12000 lost of 10000 datagrams"),
         ({"bytes": 40000 * 200, "packets": 10000}, "10000 datagrams, but 40000 by the bytes sent"),
         ({"seconds": 2.5}, "send_seconds is 2.5 s in a test of 10 s"),
     ],

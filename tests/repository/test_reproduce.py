@@ -51,3 +51,17 @@ def test_a_home_that_cannot_be_written_is_named(reproduce, tmp_path):
     assert "cannot write to /dev/null/.cache; set XDG_CACHE_HOME" in done.stderr
     done = reproduce("second", HOME="/dev/null", XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.stdout == "ran\n"
+
+
+def test_snakemake_alone_names_braces_in_the_path(tmp_path):
+    folder = tmp_path / "b{r}aces"
+    folder.mkdir()
+    for entry in ("Snakefile", "workflow", "profiles", "config", "notebooks", "paper", "src"):
+        if (root() / entry).exists():
+            (folder / entry).symlink_to(root() / entry)
+    done = subprocess.run(
+        ["snakemake", "-n"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode
+    assert "this folder's path has braces, which Snakemake replaces; rename it" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -80,3 +80,48 @@ def test_the_command():
     assert ping("10.0.0.2", 56, 10, 20) == [
         *("ping", "-n", "-c", "10", "-i", "0.02", "-s", "56", "-W", "1", "10.0.0.2"),
     ]
+
+
+HEADER = "PING 192.0.2.2 (192.0.2.2) 56(84) bytes of data.\n"
+ONE = "64 bytes from 192.0.2.2: icmp_seq=1 ttl=64 time=0.251 ms\n"
+END = "\n--- 192.0.2.2 ping statistics ---\n{} packets transmitted, 1 received, 0% packet loss\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEADER}{ONE}{END.format(1)}".replace("\n", "\r\n"),
+        f"{HEADER}[1764338400.123456] {ONE}{END.format(1)}",
+        f"{HEADER}{ONE.replace('192.0.2.2', 'listener (192.0.2.2)')}{END.format(1)}",
+        f"{HEADER}{ONE}{END.format(1)}".replace("192.0.2.2", "2001:db8::2"),
+        f"{HEADER}{ONE}From 192.0.2.1 icmp_seq=2 Destination Host Unreachable\n{END.format(2)}",
+        f"{HEADER}no answer yet for icmp_seq=2\n{ONE}{END.format(2)}",
+        f"{HEADER}{ONE}{ONE.strip()} (DUP!)\n{END.format(1)}",
+        f"{HEADER}{ONE.strip()} (DIFFERENT ADDRESS!)\n{END.format(1)}",
+        f"{HEADER}{ONE}wrong data byte #16 should be 0x10 but was 0x11\n{END.format(1)}",
+        f"{HEADER}{ONE}{END.format(1)}rtt min/avg/max/mdev = 0.251/0.251/0.251/0.0 ms, pipe 2\n",
+    ],
+)
+def test_one_reply_in_many_forms(text):
+    assert parse(text).round_trips_us == [251]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Reply from 192.0.2.2: bytes=32 time<1ms TTL=64\n", "not ping of iputils"),
+        ("Antwort von 192.0.2.2: Bytes=32 Zeit=2ms TTL=64\n", "not ping of iputils"),
+        (
+            HEADER + ONE.replace("64 bytes from", "64 octets de").replace("time", "temps"),
+            "language",
+        ),
+        (HEADER + ONE.replace("time", "시간") + "--- 192.0.2.2 핑 통계 ---\n", "another language"),
+        ("ping: connect: Network is unreachable\n", "at last: ping: connect: Network is unre"),
+        ("bash: ping: command not found\n", "at last: bash: ping: command not found"),
+        ("", "at last: nothing"),
+        (2 * f"{HEADER}{ONE}{END.format(1)}", "2 replies, 1 counted"),
+    ],
+)
+def test_other_outputs_are_named(text, says):
+    with pytest.raises(ToolError, match=says):
+        parse(text)

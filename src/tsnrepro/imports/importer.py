@@ -202,6 +202,7 @@ def _import_file(
         return []
     report.skipped += [SkippedRow(file.relative, *item) for item in outcome.skipped]
     report.skipped_rows += outcome.skipped_rows
+    report.notes += [SkippedRow(file.relative, "", note) for note in outcome.notes]
     trials = _without_copies(file, table, outcome, found)
     found.trials.setdefault(name, []).extend(trials)
     if trials:
@@ -351,6 +352,7 @@ def _facts(found: _DataSet, files: list[dict[str, Any]]) -> dict[str, Any]:
             },
             "files": files,
             "refused": _named(report.refused, "file", "table", "reason"),
+            "notes": _named(report.notes, "file", "reason"),
             "copies": _named(report.copies, "file", "row", "reason"),
             "nul_bytes": report.nul_bytes,
             "skipped_rows": report.skipped_rows,

@@ -45,6 +45,8 @@ class TableReading:
     """Checksum of the row or file that each trial came from; copies have equal ones."""
     skipped: list[tuple[str, str]] = field(default_factory=list)
     skipped_rows: int = 0
+    notes: list[str] = field(default_factory=list)
+    """What limits the results of the file."""
     excluded: int = 0
     """Rows that the table's ``where`` excludes."""
 
@@ -124,7 +126,9 @@ def _read(
         )
     listener = _listener(folder, table, groups)
     found = read_rows(file, table, listener)
-    outcome = TableReading(skipped=list(found.skipped), skipped_rows=found.skipped_rows)
+    outcome = TableReading(
+        skipped=list(found.skipped), skipped_rows=found.skipped_rows, notes=found.notes
+    )
     measured: list[tuple[DataRow, ConvertedRow, dict[str, Any]]] = []
     for row in found.rows:
         if not matches(row, table.where):

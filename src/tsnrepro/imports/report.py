@@ -57,6 +57,8 @@ class ImportReport:
     refused: list[RefusedFile] = field(default_factory=list)
     copies: list[SkippedRow] = field(default_factory=list)
     """Rows and files that repeat others, and are not counted twice."""
+    notes: list[SkippedRow] = field(default_factory=list)
+    """What limits the results of imported files."""
     skipped: list[SkippedRow] = field(default_factory=list)
     skipped_rows: int = 0
     """Number of all skipped rows; ``skipped`` has the first ones of each file."""
@@ -93,6 +95,7 @@ class ImportReport:
             skipped.append(f"{self.skipped_rows - len(self.skipped)} more rows")
         parts = {
             "imported files": list(map(str, self.imported)),
+            "notes": _rows(self.notes),
             "refused": list(map(str, self.refused)),
             "copies, not counted twice": _rows(self.copies),
             "skipped rows": skipped,

@@ -21,7 +21,8 @@ ISOCHRON_SUMMARY = re.compile(
     re.MULTILINE,
 )
 """A line of the summary that ``isochron report --summary`` prints."""
-_ISOCHRON_LOG = b"ISOCHRON\0"
+# Its name is followed by a NUL byte, or by what is left without these.
+_ISOCHRON_LOG = re.compile(rb"ISOCHRON(?![ -~])")
 _PRINT_PACKETS = (
     "isochron report --printf-format '%u,%d,%d\\n' --printf-args qTR prints its packets' times"
 )
@@ -32,14 +33,34 @@ _PROGRAMS = {
     "iperf 2": r"^Client connecting to |^Server listening on (?:TCP|UDP) port|\bconnected with\b",
     "iperf3": r"^.{0,80}\[ *(?:\d+|SUM)\] +\d+\.\d\d- *\d+\.\d\d +sec ",
     "sockperf": r"^.{0,80}sockperf: ",
-    "ping": r"^PING \S+|^--- .+ ping statistics ---",
+    "ping": r"^PING \S+|^--- .+ ping statistics ---|^Ping\w* .{1,99}\b32 [Bb]ytes\b"
+    r"|[Bb]ytes=\d{1,9} .{1,30}\bTTL=",
+    "fping": r"^\S+ +: \[\d+\], \d+ bytes, ",
+    "hping3": r"^HPING \S+",
+    "arping": r"^ARPING \S+",
     "mausezahn": r"^Mausezahn will send ",
-    "netperf": r"^(?:MIGRATED )?(?:TCP|UDP|SCTP|OMNI)\b.* TEST from ",
+    "netperf": r"^(?:MIGRATED )?(?:TCP|UDP|SCTP|OMNI)\b.* TEST from |^THROUGHPUT=",
+    "flent": r"^Summary of \S+ test run ",
+    "MoonGen": r"^\[Device: id=\d+\] [RT]X: ",
+    "TRex": r"^-Per port stats table|^ *Total-Tx +:|^Global Statistics$|\btrex-global\b",
+    "pktgen": r"^Result: OK: \d+\(c\d+\+d\d+\)",
+    "ntttcp": r"^NTTTCP for Linux",
+    "uperf": r"^Starting \d+ processes running profile:",
+    "tcpdump": r"^(?:[\d-]+ )?[\d:]+\.\d+ (?:IP6?|ARP),? \S+|^tcpdump: |^reading from file ",
+    "tshark": r"^ *\d+ +\d+\.\d+ +\S+ +(?:\u2192|->) +\S+ +\S+ +\d+ ",
+    "linuxptp": r"\b(?:ptp4l|phc2sys|ts2phc)\[\d+\.\d+\]: ",
     "nuttcp": r"^ *[\d.]+ MB / +[\d.]+ sec = +[\d.]+ Mbps",
     "qperf": r"^(?:tcp|udp|sctp)_(?:lat|bw):",
     "owping": r"^--- owping statistics ",
     "cyclictest": r"^T: *\d+ \( *\d+\) P: *\d+ I:",
 }
+# What a program's own output has, also where it is broken off.
+_OWN = {
+    "iperf3": r"\[ *(?:ID|SUM|\d{1,6})\]|Connecting to host |Accepted connection from "
+    r"|Server listening on |\biperf3: |^iperf 3\.",
+    "sockperf": r"\bsockperf\b",
+}
+_JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")
 _DECIMAL_COMMA = re.compile(
     r"[=\s]\d{1,9},\d{1,9} +(?:sec(?:onds)?|ms|usec|[KMGT]?(?:Bytes|bits))\b|=\d+,\d+"
 )
@@ -54,14 +75,18 @@ _ERROR = re.compile(
 _MARKUP = re.compile(rb"^\s*<(?:!doctype html|html)", re.IGNORECASE)
 _COMPRESSED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<xz>\xfd7zXZ)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<bzip2>BZh[1-9]1AY&SY)"
-    rb"|(?P<zip>PK\x03\x04)|(?P<lz4>\x04\x22\x4d\x18)"
+    rb"|(?P<zip>PK(?:\x03\x04|\x05\x06))|(?P<lz4>\x04\x22\x4d\x18)|(?P<compress>\x1f\x9d)"
+    rb"|(?P<p7zip>7z\xbc\xaf\x27\x1c)|(?P<rar>Rar!\x1a\x07)"
 )
 _SPREADSHEET = re.compile(
     rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1|PK\x03\x04.{0,60}"
     rb"(?:\[Content_Types\]\.xml|_rels/|docProps/|xl/|mimetypeapplication/vnd\.oasis)",
     re.DOTALL,
 )
-_ARRAYS = re.compile(rb"(?P<Parquet>PAR1)|(?P<NumPy>\x93NUMPY)|(?P<HDF5>\x89HDF\r\n)")
+_ARRAYS = re.compile(
+    rb"(?P<Parquet>PAR1)|(?P<NumPy>\x93NUMPY)|(?P<HDF5>\x89HDF\r\n)|(?P<Arrow>ARROW1)"
+    rb"|(?P<SQLite>SQLite format 3)|(?P<MATLAB>MATLAB 5)"
+)
 # The header of tar's first file, also without its NUL bytes.
 _ARCHIVE = re.compile(rb"[^\n]{1,300}?[0-7]{6}[\0 ]{1,2}[0-9a-zA-Z][^\n]{0,100}ustar(?:\0?00|  )")
 _CAPTURE = re.compile(
@@ -72,6 +97,7 @@ _CAPTURE = re.compile(
 # Bytes that no text has; one in twenty is more than a damaged text has.
 _CONTROL = bytes({*range(1, 32)} - {*b"\b\t\n\v\f\r\x1b"} | {127})
 _MOST_CONTROL = 0.05
+_MARK_OF_UTF_8 = b"\xef\xbb\xbf"
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _ORIGIN = (
     r"simula(?:tion|tions|ted?|tes|ting|tor|tors)|synthetic(?:ally)?|synthesi[sz]ed|fabricated"
@@ -123,9 +149,9 @@ def check_has_data(data: bytes, name: str = "") -> None:
     if found := _CAPTURE.match(data):
         what = f"it is a packet capture ({found.lastgroup})"
         raise NoMeasurementError(what, "", "Give a file of times: format times in the mapping")
-    if not data.strip(b"\0 \t\r\n"):
+    if not data.removeprefix(_MARK_OF_UTF_8).strip(b"\0 \t\r\n"):
         raise NoMeasurementError("it is empty" if not data else "it holds only NUL and white space")
-    if data.startswith(_ISOCHRON_LOG):
+    if _ISOCHRON_LOG.match(data):
         raise NoMeasurementError("it is a binary log of isochron", "", _PRINT_PACKETS)
     if data.startswith(_POINTER):
         raise NoMeasurementError(
@@ -152,12 +178,30 @@ def why_not_output_of(program: str, text: str) -> str | None:
     head = text[:HEAD_BYTES]
     if reason := error_in(head):
         return reason
-    for name, pattern in _PROGRAMS.items():
-        if name != program and re.search(pattern, head, re.MULTILINE):
-            return f"it is the output of {name}, another program than {program}"
+    if (name := _program_of(head, but=program)) is not None:
+        return f"it is the output of {name}, another program than {program}"
     if _DECIMAL_COMMA.search(head):
         return "its numbers have a decimal comma, which no tool prints with LC_ALL=C"
+    if program in _OWN and not re.search(_OWN[program], head, re.MULTILINE):
+        return f"it is not an output of {program}"
     return None
+
+
+def why_not_table(text: str) -> str | None:
+    """Return why a text is not a table, if it shows it."""
+    head = text[:HEAD_BYTES]
+    if (reason := error_in(head)) is not None:
+        return reason
+    if _JSON.match(head):
+        return "it is JSON, not a table"
+    name = _program_of(head)
+    return None if name is None else f"it is the output of {name}, not a table"
+
+
+def _program_of(head: str, but: str = "") -> str | None:
+    """Return the program that printed a text, if it is a known one."""
+    found = (n for n, p in _PROGRAMS.items() if n != but and re.search(p, head, re.MULTILINE))
+    return next(found, None)
 
 
 def check_not_csit(document: Any, experiment: str) -> None:

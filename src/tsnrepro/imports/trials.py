@@ -339,7 +339,8 @@ def _timestamp(cell: Any, name: str, source: FieldSource, location: str) -> str:
 def _last_digit(cell: Any, column: Column, source: FieldSource) -> float:
     """Return the unit in the last place of a cell, in the field's unit."""
     digits, _, exponent = str(cell).strip().lower().partition("e")
-    power = (int(exponent) if exponent else 0) - len(digits.partition(".")[2])
+    # An exponent may have more digits than int() takes.
+    power = float(exponent or 0) - len(digits.partition(".")[2])
     by = units.factor(column.quantity, source.unit or column.unit, column.unit)
     return float(by) * 10.0 ** min(max(power, -300), 300)
 

@@ -23,7 +23,7 @@ _UNSUPPORTED = (
     ),
     (re.compile(r": seq=\d+ ttl="), "it is ping of BusyBox", _INSTALL),
     (
-        re.compile(r" packets transmitted, \d+ packets received"),
+        re.compile(r" packets transmitted, \d+ packets received|\b[Bb]ytes=\d+ .{1,30}\bTTL="),
         "it is not ping of iputils",
         _INSTALL,
     ),
@@ -69,7 +69,9 @@ def parse(printed: str) -> PingResult:
             raise ToolError(what, "ping", remedy)
     summary = _SUMMARY.search(printed)
     if summary is None:
-        raise ToolError("no summary", "ping", "Its output is in the record")
+        last = printed.strip().rpartition("\n")[2][:200]
+        what = f"no summary, and it printed at last: {last or 'nothing'}"
+        raise ToolError(what, "ping", "Its output is in the record")
     sent, received = map(int, summary.groups())
     replies = [m for m in _REPLY.finditer(printed) if not any(n in m[2] for n in _NOT_COUNTED)]
     whole = [match for match in replies if _TRUNCATED not in match[2]]

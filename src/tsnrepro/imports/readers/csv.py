@@ -7,7 +7,7 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import MappedTable
 from tsnrepro.imports.readers.row import DataRow, FileRows, names_available
-from tsnrepro.imports.screening import NoMeasurementError, error_in
+from tsnrepro.imports.screening import NoMeasurementError, why_not_table
 
 
 def read(file: SourceFile, table: MappedTable) -> FileRows:
@@ -24,7 +24,7 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
     try:
         return _read(text, table)
     except csv.Error as error:
-        if reason := error_in(text):
+        if reason := why_not_table(text):
             raise NoMeasurementError(reason) from error
         raise RecordError(f"not CSV: {error}", "", "Correct the delimiter") from error
 
@@ -42,7 +42,7 @@ def _read(text: str, table: MappedTable) -> FileRows:
     names = options.columns or next(lines, (0, []))[1]
     needed = [source.column for source in table.fields.values() if source.column]
     if absent := [name for name in needed if name not in names]:
-        if reason := error_in(text):
+        if reason := why_not_table(text):
             raise NoMeasurementError(reason)
         raise RecordError(
             f"there is no column '{absent[0]}'",

@@ -5,13 +5,14 @@ import re
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import INTERVALS, MappedTable
 from tsnrepro.imports.readers import iperf3_json, iperf3_text
-from tsnrepro.imports.readers.iperf3_totals import RECEIVE_SECONDS
+from tsnrepro.imports.readers.iperf3_totals import NOTE, RECEIVE_SECONDS
 from tsnrepro.imports.readers.row import DataRow, FileRows, Known
 from tsnrepro.imports.screening import NoMeasurementError
 
 # The last interval of a test may be shorter than the others.
 _MIN_INTERVAL = 0.5
 _PREFIXED_OPENING = re.compile(r"^([^\n{}\"]{1,200})\{[ \t\r]*$", re.MULTILINE)
+_NUMBERS = re.compile("[ 0-9]+")
 
 
 def read(file: SourceFile, table: MappedTable) -> FileRows:
@@ -48,16 +49,18 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
         what = f"iperf3's output has a value that cannot be one: {error}"
         raise NoMeasurementError(what[:200]) from error
     checks = {name: known.pop(name) for name in (RECEIVE_SECONDS,) if name in known}
-    return FileRows([DataRow("", dict(known), known, checks)])
+    notes = [str(known.pop(name)) for name in (NOTE,) if name in known]
+    return FileRows([DataRow("", dict(known), known, checks)], notes=notes)
 
 
 def _without_prefixes(text: str) -> str:
-    """Return JSON without what is before each of its lines, such as a time or a host."""
+    """Return JSON without what is before each of its lines, such as a time, a number or a host."""
     opening = _PREFIXED_OPENING.search(text)
-    width = len(opening[1]) if opening else 0
-    return "\n".join(
-        line[width:] for line in text[opening.start() if opening else 0 :].splitlines()
-    )
+    if opening is None:
+        return text
+    # From line to line only numbers differ.
+    parts = map(re.escape, _NUMBERS.split(opening[1]))
+    return re.sub(f"^{r'[ 0-9]*'.join(parts)}", "", text[opening.start() :], flags=re.MULTILINE)
 
 
 def _of_intervals(intervals: list[Known], wants_udp: bool) -> FileRows:

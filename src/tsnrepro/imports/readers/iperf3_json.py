@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from tsnrepro.common.errors import ToolError
+from tsnrepro.imports.readers import iperf3_text
 from tsnrepro.imports.readers.iperf3_totals import (
     NO_GOODPUT,
     NO_SUM,
@@ -18,6 +19,8 @@ from tsnrepro.imports.screening import NoMeasurementError, check_not_csit
 from tsnrepro.tools import iperf3
 
 _FIRST_TO_COUNT_SENT = 3
+# Their one count of datagrams is the receiver's.
+_COUNTS_RECEIVED = re.compile(r"iperf 3\.[01]\b")
 
 
 def begins(text: str) -> int | None:
@@ -145,7 +148,8 @@ def _udp(document: dict[str, Any], end: dict[str, Any]) -> Known:
 
     The client has those of both ends. Its one ``sum`` before version 3.10 has the bytes sent and
     the datagrams lost; up to version 3.1 its ``packets`` are those that the server knows of, and
-    not those sent.
+    not those sent. From version 3.2 on they are those sent, and only the server's output shows how
+    many it knows of.
     """
     both = end.get("sum", {})
     sent, arrived = end.get("sum_sent", both), end.get("sum_received", both)
@@ -166,6 +170,11 @@ def _udp(document: dict[str, Any], end: dict[str, Any]) -> Known:
         counted.delivered_mbps = arrived["bytes"] * 8 / sent["seconds"] / 1e6
     elif server := document.get("server_output_json", {}).get("end", {}).get("sum"):
         counted.counted, counted.lost = server["packets"], server["lost_packets"]
+    elif server := document.get("server_output_text"):
+        counted.received = int(iperf3_text.totals(server, wants_udp=True)["received"])
+    else:
+        version = document.get("start", {}).get("version", "")
+        counted.tail_unknown = not _COUNTS_RECEIVED.match(version)
     found = counted.row()
     if "server_output_json" in document and "sum_sent" in end and "sum_received" in end:
         return _complete(document)

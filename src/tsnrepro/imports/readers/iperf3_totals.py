@@ -9,6 +9,8 @@ from tsnrepro.imports.screening import NoMeasurementError
 
 RECEIVE_SECONDS = "receive_seconds"
 """Time that the receiver's total spans; counts are checked against it, and it is no result."""
+NOTE = "note"
+"""What limits the results, for the report; it is no result."""
 MORE_ARRIVED = (
     "more datagrams arrived than were sent: duplicates reached the listener (no elimination), "
     "or iperf3 miscounted"
@@ -38,6 +40,8 @@ class UdpTotals:
     """By the bytes that arrived; by ``counted`` and ``lost`` if these are unknown."""
     receive_seconds: float | None = None
     delivered_mbps: float | None = None
+    tail_unknown: bool = False
+    """Whether ``counted`` may be the sender's, with what was lost behind the last arrival."""
 
     def row(self) -> Known:
         """Return the fields that the totals determine.
@@ -45,7 +49,7 @@ class UdpTotals:
         Raises
         ------
         NoMeasurementError
-            Nothing was counted, a counter overflowed, or more arrived than was sent.
+            Nothing was counted, a counter overflowed, or more arrived or was lost than was sent.
         """
         check_counters(self.sent, self.counted, self.lost, self.received)
         if self.counted == 0:
@@ -59,6 +63,8 @@ class UdpTotals:
             if self.counted is None or lost is None:
                 raise NoMeasurementError(ONLY_SENT)
             received = self.counted - lost
+            if received < 0:
+                raise NoMeasurementError(f"it counts {lost} lost of {self.counted} datagrams")
         most = self.counted if self.sent is None else self.sent
         if most is not None and received > most:
             raise NoMeasurementError(f"{MORE_ARRIVED} ({received} of {most})")
@@ -71,6 +77,14 @@ class UdpTotals:
             RECEIVE_SECONDS: self.receive_seconds,
         }
         known: Known = {name: value for name, value in found.items() if value is not None}
+        if self.tail_unknown and self.counted == most:
+            # Not as counts, of which 0 lost would be one.
+            known[NOTE] = (
+                f"at most {known.pop('received')} of {most} datagrams arrived, and its loss is "
+                "that by gaps: the JSON of iperf3 3.2 to 3.9 does not show what was lost behind "
+                "the last arrival, and the server's output does (--get-server-output)"
+            )
+            known["loss_percent"] = 100 * (lost or 0) / most if most else 0.0
         if self.sent is None and self.counted and lost is not None:
             known["loss_percent"] = 100 * lost / self.counted
         return known

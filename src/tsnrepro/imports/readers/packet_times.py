@@ -22,7 +22,7 @@ from tsnrepro.imports.mapping import MISSING_VALUES, Times
 from tsnrepro.imports.plausibility import wrong_latency
 from tsnrepro.imports.readers import isochron
 from tsnrepro.imports.readers.row import DECIMAL_COMMA, names_available
-from tsnrepro.imports.screening import NoMeasurementError, error_in
+from tsnrepro.imports.screening import NoMeasurementError, why_not_table
 from tsnrepro.imports.units import factor
 
 # Type checkers do not see its functions, which are created at import.
@@ -48,6 +48,10 @@ _ROWS_FOR_RESOLUTION = 100
 _SHORTEST_LATENCY_US = 0.001
 # Latencies of fewer steps of the resolution are mostly its error.
 _LEAST_STEPS = 10
+# Clocks begin in 1970 or when their host started.
+_YEAR_S, _LONGEST_YEARS = 365.25 * 86400, 280
+_DATE = re.compile(r"\d:\d\d:\d\d\b")
+_DATES_REMEDY = "Export times as numbers, as tshark's frame.time_epoch is"
 _MAX_SHOWN = 20
 _MAX_SHOWN_CHARACTERS = 80
 _REMEDY = "Correct the columns, their unit or the delimiter under times in the mapping"
@@ -144,10 +148,11 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
         if any(DECIMAL_COMMA.search(why) for _, why in found.skipped) and times.decimal == ".":
             remedy = "Set decimal: ',' under times in the mapping, or remove it between thousands"
             raise NoMeasurementError("its numbers have a decimal comma", "", remedy)
-        reason = error_in(file.head.decode("utf-8", "replace"))
+        reason = _why_not_table(file)
         reason = reason or "it has no row with the times of a packet that arrived"
         where = ", ".join(f"{place}: {why}" for place, why in found.skipped[:1])
-        raise NoMeasurementError(f"{reason} ({where})" if where else reason)
+        remedy = _DATES_REMEDY if _DATE.search(where) else ""
+        raise NoMeasurementError(f"{reason} ({where})" if where else reason, "", remedy)
     return completed(found, times, edges)
 
 
@@ -168,7 +173,7 @@ def completed(found: PacketTimes, times: Times, edges: list[Any]) -> PacketTimes
     Raises
     ------
     NoMeasurementError
-        Packets arrive before they are sent.
+        Packets arrive before they are sent, or at times that no clock shows.
     """
     to_us, to_s = (factor("time", times.unit, target) for target in ("us", "s"))
     found.latencies_us *= to_us.numerator
@@ -184,6 +189,9 @@ def completed(found: PacketTimes, times: Times, edges: list[Any]) -> PacketTimes
     _check_causality(found.latencies_us)
     if edges:
         found.span_s = float(max(edges) - min(edges)) * to_s.numerator / to_s.denominator
+        if (years := float(max(edges)) * float(to_s) / _YEAR_S) > _LONGEST_YEARS:
+            what = f"its times are {years:.4g} years in {times.unit}, which no clock has run"
+            raise NoMeasurementError(what, "", _REMEDY)
     return found
 
 
@@ -217,7 +225,7 @@ def blocks_of(file: SourceFile, times: Times) -> Iterator[_Block]:
             line, _, rest = data.partition(b"\n")
             if not line:
                 continue
-            layout = _layout(line.decode("utf-8", "replace"), times)
+            layout = _layout(line.decode("utf-8", "replace"), times, file)
             data = rest if times.named else data
         if not data:
             continue
@@ -232,21 +240,25 @@ def blocks_of(file: SourceFile, times: Times) -> Iterator[_Block]:
             readers = [*_READERS]
 
 
-def _layout(line: str, times: Times) -> _Layout:
+def _why_not_table(file: SourceFile) -> str | None:
+    return why_not_table(file.head.decode("utf-8", "replace"))
+
+
+def _layout(line: str, times: Times, file: SourceFile) -> _Layout:
     """Return the layout of the columns, by the names in the first line or by number."""
     try:
         # pyarrow ends lines as the csv module does not: at a lone carriage return too.
         text = line.removeprefix("\ufeff").partition("\r")[0]
         cells = next(plain_csv.reader([text], delimiter=times.delimiter), [])
     except plain_csv.Error as error:
-        raise NoMeasurementError(error_in(line) or f"it is not CSV: {error}") from error
+        raise NoMeasurementError(_why_not_table(file) or f"it is not CSV: {error}") from error
     if not times.named:
         cells = [f"f{number}" for number in range(len(cells))]
     names = [cell.strip() for cell in cells]
     wanted = [c if isinstance(c, str) else f"f{c}" for c in times.columns]
     for name, column in zip(wanted, times.columns, strict=True):
         if names.count(name) != 1:
-            if reason := error_in(line):
+            if reason := _why_not_table(file):
                 raise NoMeasurementError(reason)
             what = f"two columns are named '{name}'" if name in names else None
             what = what or f"there is no column '{column}'"

@@ -61,6 +61,8 @@ class FileRows:
     """The first ones, if there are many."""
     skipped_rows: int = 0
     """Number of all of them."""
+    notes: list[str] = field(default_factory=list)
+    """What limits the results, for the report."""
     has_observations: bool = False
     """Whether the file has every observation of its one row."""
 

@@ -13,6 +13,8 @@ from tsnrepro.records.columns import QUANTILES
 from tsnrepro.tools import sockperf
 
 _COLUMN = b"txTime"
+# Columns have a blank behind their commas.
+_DECIMAL_COMMA = re.compile(rb"\d,\d")
 _SUMMARY = "[Valid Duration]"
 
 
@@ -51,12 +53,16 @@ def observations(file: SourceFile):
     header = _log(file)
     if header is None:
         raise NoMeasurementError("it is not a full log of sockperf")
-    parts, count, rows, others = [], 0, b"", []
+    parts, count, others = [], 0, []
     blocks = _watched(_behind(file, header.end()), others)
     for rows in sockperf.observed_rows(blocks):
+        if not rows.endswith((b"\n", b"\r")):
+            raise NoMeasurementError("the last row of its log is broken off")
         try:
             parts += sockperf.log_columns(rows, header)
         except ToolError as error:
+            if _DECIMAL_COMMA.search(rows):
+                raise NoMeasurementError("its numbers have a decimal comma") from error
             where = f"among observations {count} to {count + rows.count(10) - 1}"
             raise NoMeasurementError(f"{error.what}, {where}") from error
         count += len(parts[-1])
@@ -65,8 +71,6 @@ def observations(file: SourceFile):
         raise NoMeasurementError("it has several logs", "", "Store one test per file")
     if not count:
         raise NoMeasurementError("its log has no observation")
-    if not rows.endswith((b"\n", b"\r")):
-        raise NoMeasurementError("the last row of its log is broken off")
     return np.concatenate(parts)
 
 
