@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tsnrepro.common.topology import ADDRESSES, CARD, LISTENER, STATIONS, TALKER
 from tsnrepro.config import BenchSettings
 from tsnrepro.config.nic_pair import Chip
-from tsnrepro.testbeds.bench.hosts import hosts_here
+from tsnrepro.testbeds.bench.hosts import cards, hosts_here, recorded
 from tsnrepro.testbeds.bench.ports import Port
-from tsnrepro.testbeds.hosts import facts
 from tsnrepro.testbeds.hosts.clocks import ClockSync, ClockSyncFailure, check_clocks
 from tsnrepro.testbeds.hosts.host import COMMAND_SECONDS, RemoteHost
 from tsnrepro.testbeds.hosts.rollback import Journal
@@ -24,26 +23,7 @@ _DELTA_NS, _CYCLE_NS = 300_000, 1_000_000
 
 
 class BenchJobs(SessionJobs):
-    """A bench for jobs, up for a ``with`` block.
-
-    Ports that a killed campaign left in its namespaces are given back first.
-
-    Parameters
-    ----------
-    settings
-        Settings of the testbed, with one port each.
-    name
-        Name of the testbed, for the journal.
-    purpose
-        Purpose of the jobs, for others who find the bench in use.
-    journals
-        Folder of the journal; by default that of the repository.
-
-    Raises
-    ------
-    TestbedError
-        The machine does not meet a requirement, or the bench or a port is in use.
-    """
+    """A bench for jobs; see :class:`tsnrepro.testbeds.bench.testbed.BenchTestbed`."""
 
     def __init__(
         self,
@@ -55,14 +35,14 @@ class BenchJobs(SessionJobs):
         super().__init__({}, settings.kind, self._one_clock)
         self.settings, self._purpose = settings, purpose
         self._journal, self._stack = Journal(name, journals), ExitStack()
+        self._listed = [Port(r, getattr(settings.ports, r)[0], r, CARD) for r in STATIONS]
 
     def __enter__(self) -> "BenchJobs":
-        listed = [Port(r, getattr(self.settings.ports, r)[0], r, CARD) for r in STATIONS]
         with ExitStack() as stack:
             self.hosts = hosts_here(
                 *(stack, self.settings, self._journal, self._purpose),
                 roles=STATIONS,
-                listed=listed,
+                listed=self._listed,
             )
             chip = probe_chip(self.hosts[TALKER], CARD)
             self.cable = Cable(_end(TALKER), _end(LISTENER), chip, stamps="software")
@@ -79,11 +59,11 @@ class BenchJobs(SessionJobs):
     def describe(self) -> dict[str, Any]:
         """Return the facts that every record of this testbed has."""
         assert self.cable is not None
-        # Names of this machine's devices are nobody else's.
-        settings = self.settings.recorded(exclude={"ports"}) | {"paths": self.settings.paths}
-        cards = {f"{role} {CARD}": facts.card(host, CARD) for role, host in self.hosts.items()}
-        queues = {"queues": self.cable.chip}
-        return super().describe() | {"settings": settings, "cards": cards} | queues
+        return super().describe() | {
+            "settings": recorded(self.settings),
+            "cards": cards(self.hosts, self._listed),
+            "queues": self.cable.chip,
+        }
 
 
 def _end(role: str) -> LinkEnd:
