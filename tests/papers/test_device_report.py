@@ -161,6 +161,25 @@ def test_the_first_load_with_loss_is_held_against_the_cable(tmp_path, cable, lim
     assert figures[0].is_file()
 
 
+def test_a_loss_at_every_load_has_its_threshold(tmp_path):
+    """There is no highest load without loss, and the test was made."""
+    method = "range: below the loads tried: every trial of 3 repetitions lost"
+    keys = {name: f"loss.{name}.control.mbps" for name in ("threshold", "line_limit")}
+    kind = {"unit": "Mb/s", "run": "loss", "names": trials("loss", "control")}
+    items = [
+        entry("loss.highest_clean.control.mbps", None, **kind),
+        entry(keys["threshold"], None, None, 170.7, method=method, **kind),
+        entry(keys["line_limit"], 957.1, **kind),
+    ]
+    write_run(tmp_path / "loss", items)
+    (tmp_path / "loss" / "tables").mkdir()
+    sweep({100: [3, 4]}).to_parquet(tmp_path / "loss" / "tables" / "loss.parquet")
+    report = report_of(DataSource("selected", {"loss": tmp_path / "loss"}))
+    (table,) = report.tables().values()
+    assert f"\\interval{{{keys['threshold']}}}" in table
+    assert "highest" not in table
+
+
 def test_a_latency_is_also_given_without_the_median_of_the_cable(tmp_path):
     report = report_of(
         source(tmp_path, "selected", latency=median(50.0)),

@@ -169,11 +169,11 @@ def test_the_tests_that_are_named_exist(place):
         assert name in {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
 
 
-# Campaigns that the pages make.
+# Campaigns and testbeds that the pages make.
 MADE = [
     made[1].replace("_", "-")
     for command in COMMANDS
-    if (made := re.fullmatch(r"tsnrepro new (?:campaign|experiment) (\w+)", command.text))
+    if (made := re.match(r"tsnrepro new (?:campaign|experiment|testbed) (\w+)", command.text))
 ]
 
 
@@ -194,8 +194,8 @@ def test_what_a_command_names_is_there(command):
             folder = {"campaign": "config/campaigns", "study": "config/studies"}[kind]
             assert name in names_in(folder) | {"imported", *MADE}, word
         if match := re.fullmatch(r"testbed=([\w-]+)", word):
-            known = names_in("config/testbeds") | names_in("config/imports") | {"auto"}
-            assert match[1] in known, word
+            known = names_in("config/testbeds") | names_in("config/imports")
+            assert match[1] in known | {"auto", *MADE}, word
     if words[0] == "tsnrepro":
         build_parser().parse_args(words[1:])
 

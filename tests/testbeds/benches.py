@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from racks import AroundPc
+
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 
 NAME = "bench-of-a-test"
@@ -48,10 +50,32 @@ BAD_DEVICE = (
     .replace("import select", "import time, itertools, select")
     .replace("while True:", "count = itertools.count()\nwhile True:")
 )
-SPOILS = {
-    "loses": "next(count) % 10 == 0",
-    "is slow": "time.sleep(0.02)",
-    "is mute": "True",
+# Large frames wait in a queue and leave at a rate; where the queue is full, they are dropped.
+SLOW_FRAMES_PER_S, SLOW_QUEUE_FRAMES = 50, 20
+SLOW_DEVICE = (
+    POOR_DEVICE.replace("import select", "import time, select").partition("while True:")[0]
+    + f"""
+waiting, due = [], 0
+while True:
+    left = max(0, due - time.monotonic()) if waiting else None
+    for port in select.select(ports, [], [], left)[0]:
+        frame, (_, _, kind, *_) = port.recvfrom(4096)
+        to = ports[ports[0] is port]
+        if kind != socket.PACKET_OUTGOING and len(frame) <= 1000:
+            to.send(frame)
+        elif kind != socket.PACKET_OUTGOING and len(waiting) < {SLOW_QUEUE_FRAMES}:
+            due = due if waiting else time.monotonic() + {1 / SLOW_FRAMES_PER_S}
+            waiting.append((to, frame))
+    if waiting and time.monotonic() >= due:
+        to, frame = waiting.pop(0)
+        to.send(frame)
+        due += {1 / SLOW_FRAMES_PER_S}
+"""
+)
+BAD_DEVICES = {
+    "loses": BAD_DEVICE.format(spoils="next(count) % 10 == 0"),
+    "is slow": SLOW_DEVICE,
+    "is mute": BAD_DEVICE.format(spoils="True"),
 }
 
 
@@ -174,6 +198,15 @@ class Pc:
         return sorted({link["ifname"] for link in links} & {*self.ports})
 
 
+def write_repository(pc: "Pc | AroundPc", name: str = NAME) -> None:
+    """Write the bench and a campaign into a repository of the test's own."""
+    for part in ("testbeds", "campaigns"):
+        (pc.folder / "config" / part).mkdir(parents=True)
+    (pc.folder / f"config/testbeds/{name}.yaml").write_text(json.dumps(pc.document()))
+    (pc.folder / "config/campaigns/short.yaml").write_text(CAMPAIGN)
+    (pc.folder / "data").mkdir()
+
+
 def _run(space: NamespaceHost, argv: tuple[str, ...]) -> str:
     done = subprocess.run(space.enter([*argv]), capture_output=True, text=True, check=False)
     assert done.returncode == 0, (argv, done.stderr)
@@ -186,6 +219,52 @@ def unchanged(pc: Pc) -> Iterator[None]:
     before = pc.state()
     yield
     assert pc.state() == before
+
+
+CAMPAIGN = """\
+description: One trial each
+loss: {repetitions: 1, parts: [{payload_bytes: 1472, rates_mbps: [100], duration_s: 1}]}
+latency: {repetitions: 1, payloads_bytes: [1472], duration_s: 1}
+rfc2544:
+  throughput:
+    frames_bytes: [512]
+    payloads_bytes: []
+    methods: [binary-search]
+    binary_search: {steps: 3, duration_s: 0.1}
+"""
+# As `snakemake` does: plan, measure, analyse. The repository is one of the test's own.
+MEASURE = """\
+import shutil
+from tsnrepro.config import files
+from tsnrepro.experiments.latency import analysis as latency
+from tsnrepro.experiments.loss import analysis as loss
+from tsnrepro.experiments.rfc2544 import analysis as rfc2544
+from tsnrepro.records.store import recorded_trials
+from tsnrepro.results import testbed as testbed_facts
+from tsnrepro.results.output import RunOutput
+from tsnrepro.runner.run import run_experiment
+from tsnrepro.testbeds.hosts import rollback
+
+folder = Path(sys.argv[3])
+files.root = rollback.root = lambda: folder
+analyses = {
+    "loss": lambda output: loss.analyse(output.trials, 1000.0),
+    "latency": lambda output: latency.analyse(output.trials, latency.series(output.run)),
+    "rfc2544": lambda output: rfc2544.analyse(list(recorded_trials(output.run))),
+}
+found = {}
+for name, analyse in analyses.items():
+    run = folder / "results" / sys.argv[2] / "short" / name / "run.json"
+    run.parent.mkdir(parents=True)
+    manifest = run_experiment(name, sys.argv[2], "short", str(run))
+    output = RunOutput(run)
+    results = analyse(output)
+    found[name] = {
+        "records": list(recorded_trials(output.run)),
+        "label": testbed_facts.label_of(run),
+    }
+print("RESULT" + json.dumps(found, default=str))
+"""
 
 
 # Sends that many frames; returns those over each member path, those eliminated, those delivered.

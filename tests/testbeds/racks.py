@@ -310,15 +310,19 @@ class Pair(Rack):
 
 
 class AroundPc(Rack):
-    """Two switches between the ports of a PC, which is the host ``talker`` and reaches them."""
+    """Two switches between the ports of a PC, which is the host ``talker`` and reaches them.
+
+    One alone has ``members`` ports for the PC's listener.
+    """
 
     PORTS = ("enp3s0", "enp4s0", "enp6s0")
+    members = 2
 
     def _plug_in(self) -> None:
         self._cable("talker", self.PORTS[0], "sw1", "eth4")
         if "sw2" not in self.drivers:
-            for member, port in zip(("eth1", "eth2"), self.PORTS[1:], strict=True):
-                self._cable("sw1", member, "talker", port)
+            for member in range(self.members):
+                self._cable("sw1", f"eth{1 + member}", "talker", self.PORTS[1 + member])
             return
         for member in ("eth1", "eth2"):
             self._cable("sw1", member, "sw2", member)
@@ -342,7 +346,10 @@ class AroundPc(Rack):
         """Return the testbed's file."""
         rack = super().document()
         switches = {name: rack["hosts"][name] for name in self.drivers}
-        listener = self.PORTS[1:] if "sw2" not in self.drivers else self.PORTS[1:2]
+        for switch in switches.values():
+            del switch["member_ports"][self.members :]
+        members = 1 if "sw2" in self.drivers else self.members
+        listener = self.PORTS[1 : 1 + members]
         return {
             **{"kind": "bench", "device": "D10", "virtual_ports": True},
             # The most that every driver supports.

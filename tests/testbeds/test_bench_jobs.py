@@ -7,7 +7,8 @@ from benches import Pc, unchanged
 
 from tsnrepro.config import BenchSettings, parse
 from tsnrepro.config.registry import experiment
-from tsnrepro.testbeds.bench.jobs import probe_chip
+from tsnrepro.testbeds.bench.clocks import one_port_each, stamping_clocks
+from tsnrepro.testbeds.bench.jobs import probe_chip, probe_clocks
 from tsnrepro.testbeds.choose import unsupported_reason
 from tsnrepro.testbeds.hosts.host import Completed
 
@@ -85,6 +86,108 @@ def test_queues_are_probed(word, chip):
     card = Card(word)
     assert probe_chip(card, "eth0") == chip
     assert card.ran[-1] == ["tc", "qdisc", "del", "dev", "eth0", "root"]
+
+
+# --- clocks -----------------------------------------------------------------------------------
+
+# As ethtool prints igb's i210 before 6.14, and igc's i225 since.
+_CAPABLE = """\
+Time stamping parameters for eth0:
+Capabilities:
+\thardware-transmit
+\tsoftware-transmit
+\thardware-receive
+\tsoftware-receive
+\tsoftware-system-clock
+\thardware-raw-clock
+{clock}
+Hardware Transmit Timestamp Modes:
+\toff
+\ton
+Hardware Receive Filter Modes:
+\tnone
+\t{filters}
+"""
+_PROVIDER = """\
+Hardware timestamp provider index: {}
+Hardware timestamp provider qualifier: Precise (IEEE 1588 quality)"""
+I210 = _CAPABLE.format(clock="PTP Hardware Clock: 0", filters="all")
+I225 = _CAPABLE.format(clock=_PROVIDER.format(1), filters="all")
+SHARED = _CAPABLE.format(clock=_PROVIDER.format(0), filters="all")
+# A receive filter for PTP's frames alone, as e1000e's older cards have.
+PTP_ALONE = _CAPABLE.format(clock="PTP Hardware Clock: 2", filters="ptpv2-l4-event")
+VETH = """\
+Time stamping parameters for eth0:
+Capabilities:
+\tsoftware-transmit
+\tsoftware-receive
+\tsoftware-system-clock
+PTP Hardware Clock: none
+Hardware Transmit Timestamp Modes: none
+Hardware Receive Filter Modes: none
+"""
+
+
+@pytest.mark.parametrize(
+    ("talker", "listener", "clocks", "to_set"),
+    [
+        (I210, I225, {"talker": 0, "listener": 1}, ["talker", "listener"]),
+        (I210, SHARED, {"talker": 0, "listener": 0}, ["talker"]),
+        (PTP_ALONE, I225, {"talker": 2, "listener": 1}, ["talker", "listener"]),
+        *((one, other, {}, []) for one, other in ((I210, PTP_ALONE), (I210, VETH), (VETH, I225))),
+    ],
+)
+def test_both_ports_stamp_or_none(talker, listener, clocks, to_set):
+    found = stamping_clocks({"talker": talker, "listener": listener})
+    assert found == clocks
+    assert sorted(one_port_each(found)) == sorted(to_set)
+
+
+class ClockedPort:
+    """A host that prints a port's time stamping, and has some programs."""
+
+    name = "talker"
+
+    def __init__(self, shown, tools):
+        self._shown, self._tools = shown, tools
+
+    def run(self, argv, **_):
+        text = " ".join(argv)
+        if argv[0] == "ethtool":
+            return Completed("talker", tuple(argv), 0, self._shown, "", 0.0, 0.0)
+        found = "".join(
+            f"\x1e{int(tool not in self._tools)}\x1e"
+            for tool in ("phc2sys", "hwstamp_ctl")
+            if tool in text
+        )
+        return Completed("talker", tuple(argv), 0, found, "", 0.0, 0.0)
+
+
+BOTH = ("phc2sys", "hwstamp_ctl")
+
+
+@pytest.mark.parametrize(
+    ("shown", "tools", "chip", "expected"),
+    [
+        ((I210, I225), BOTH, "i225", ("i225", "hardware", {"talker", "listener"})),
+        ((I210, SHARED), BOTH, "i225", ("i225", "hardware", {"talker"})),
+        ((I210, I225), BOTH, "other", ("other", "hardware", {"listener"})),
+        ((I210, I225), ("phc2sys",), "i210", ("i210", "software", {"talker"})),
+        ((I210, I225), (), "i210", ("other", "software", set())),
+        ((I210, VETH), BOTH, "i225", ("i225", "software", {"talker"})),
+        ((VETH, I225), BOTH, "i225", ("other", "software", set())),
+        ((VETH, VETH), BOTH, "other", ("other", "software", set())),
+    ],
+)
+def test_what_stamps_and_whose_clock_is_set(shown, tools, chip, expected):
+    """Gates in hardware need the clock that they go by on the talker's time."""
+    hosts = {
+        role: ClockedPort(text, tools)
+        for role, text in zip(("talker", "listener"), shown, strict=True)
+    }
+    found_chip, stamps, cards = probe_clocks(hosts, "eth0", chip)
+    assert (found_chip, stamps, {*cards}) == expected
+    assert {*cards.values()} <= {"eth0"}
 
 
 @pytest.mark.parametrize(

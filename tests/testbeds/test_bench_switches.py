@@ -7,11 +7,13 @@ import subprocess
 import sys
 
 import pytest
-from benches import SENT
+from benches import MEASURE, SENT, write_repository
 from racks import AroundPc, fingerprint
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config import BenchSettings, parse
+from tsnrepro.config.registry import experiment
+from tsnrepro.testbeds.choose import unsupported_reason, unsupported_trial_reason
 
 NAME = "driven-bench"
 PRELUDE = """\
@@ -95,6 +97,61 @@ def test_a_killed_campaign_gives_back_the_ports_and_restores_the_switches(tmp_pa
         assert not [*pc.folder.glob("*.json")]
 
 
+# --- one device that forwards -----------------------------------------------------------------
+
+FORWARD = f"""{SENT}
+with testbed:
+    testbed.configure("control", StreamFilter("udp", 5202))
+    testbed.pin_neighbours()
+    found = sent(200)
+print("RESULT" + json.dumps(found))
+"""
+
+
+@pytest.fixture
+def forwarding(request, tmp_path, alone):
+    """Return a PC with one device between two ports, which a driver sets up."""
+    made = AroundPc(tmp_path, (request.param, request.param))
+    del made.drivers["sw2"]
+    made.members = 1
+    with made:
+        yield made
+
+
+@pytest.mark.namespaces
+@pytest.mark.slow
+@pytest.mark.parametrize("forwarding", ["ebpf", "kernel", "lan966x"], indirect=True)
+def test_one_device_with_a_driver_forwards_between_two_ports(forwarding):
+    before = fingerprint(forwarding)
+    done = python(forwarding, FORWARD)
+    assert "RESULT" in done.stdout, done.stderr[-3000:]
+    assert json.loads(done.stdout.partition("RESULT")[2]) == [[200], 0, 200]
+    done = python(forwarding, EXAMINE)
+    assert "RESULT" in done.stdout, done.stderr[-3000:]
+    found = {each["check"]: each for each in json.loads(done.stdout.partition("RESULT")[2])}
+    assert not [each for each in found.values() if each["verdict"] == "stop"], found
+    assert found["forwarding"]["found"] == "of 200 datagrams sw2 received 200 over m0"
+    assert "elimination" not in found
+    assert fingerprint(forwarding) == before
+
+
+@pytest.mark.namespaces
+@pytest.mark.slow
+@pytest.mark.parametrize("forwarding", ["kernel"], indirect=True)
+def test_experiments_run_over_one_device_with_a_driver(forwarding):
+    write_repository(forwarding, NAME)
+    done = python(forwarding, MEASURE)
+    assert "RESULT" in done.stdout, done.stderr[-3000:]
+    assert "FRER needs two member paths" in done.stdout
+    for name, run in json.loads(done.stdout.partition("RESULT")[2]).items():
+        assert run["records"], name
+        for record in run["records"]:
+            assert record["status"] == "measured", (name, record)
+            assert record["factors"]["configuration"] == "control"
+
+
+# --- the doctor -------------------------------------------------------------------------------
+
 EXAMINE = """\
 from tsnrepro.testbeds.doctor import examine, frer
 findings = examine.examine_switches(settings)
@@ -126,6 +183,29 @@ GOOD = {
     "ports": {"talker": ["a"], "listener": ["b", "c"]},
     "switches": {"sw1": SWITCH},
 }
+
+
+ONE = GOOD | {
+    "ports": {"talker": ["a"], "listener": ["b"]},
+    "switches": {"sw1": SWITCH | {"member_ports": ["e1"]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        *(("loss", ""), ("latency", ""), ("rfc2544", ""), ("failure", "")),
+        *(("streams", "two member paths"), ("shaping", "no switches that it configures")),
+    ],
+)
+def test_experiments_of_one_device_that_forwards(name, says):
+    settings = parse(BenchSettings, ONE, "here")
+    assert settings.paths == 1
+    found = unsupported_reason(experiment(name), settings)
+    assert says in found if says else not found
+    frer = unsupported_trial_reason((), (), settings, configuration="frer")
+    assert "FRER needs two member paths" in frer
+    assert not unsupported_trial_reason((), (), settings, configuration="control")
 
 
 def test_what_has_no_driver_is_here():

@@ -90,7 +90,7 @@ def _bench(*ports):
     ("changes", "ports", "configuration", "says"),
     [
         ([], ["a"], "control", ""),
-        ([], ["a"], "frer", "FRER needs two ports each"),
+        ([], ["a"], "frer", "FRER needs two member paths"),
         ([], ["a", "b"], "frer", ""),
         (["link_rate_mbps"], ["a", "b"], "control", "a bench's link_rate_mbps cannot be changed"),
         (["paths"], ["a", "b"], "frer", "a testbed of kind bench has no setting paths"),
@@ -104,5 +104,5 @@ def test_a_bench_measures_what_its_ports_allow(changes, ports, configuration, sa
 
 def test_several_streams_need_two_paths_of_a_bench():
     streams = experiment("streams")
-    assert "two ports each" in choose.unsupported_reason(streams, _bench("a"))
+    assert "two member paths" in choose.unsupported_reason(streams, _bench("a"))
     assert choose.unsupported_reason(streams, _bench("a", "b")) == ""

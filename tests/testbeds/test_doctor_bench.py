@@ -58,6 +58,31 @@ def test_who_stamps_arrivals(text, verdict, says):
 
 
 @pytest.mark.parametrize(
+    ("tools", "running", "listeners_clock", "verdict", "says"),
+    [
+        (True, "ps\n", 2, "pass", "/dev/ptp1 and /dev/ptp2, set to the system's by phc2sys"),
+        (True, "ps\n", 1, "pass", "one for both ports, /dev/ptp1, set to the system's"),
+        (True, "phc2sys\n", 2, "stop", "running already: phc2sys"),
+        (False, "ps\n", 2, "warn", "missing are phc2sys, hwstamp_ctl"),
+        (True, "ps\n", None, "pass", "by the clock that sends"),
+    ],
+)
+def test_which_clock_stamps_arrivals(monkeypatch, tools, running, listeners_clock, verdict, says):
+    every = f"{CARD}Hardware Receive Filter Modes:\n\tnone\n\tall\n"
+    listeners = every.replace("Clock: 1", f"Clock: {listeners_clock}")
+    prints = {
+        "ethtool -T enp3s0": every,
+        "ethtool -T enp4s0": KERNEL_ALONE if listeners_clock is None else listeners,
+        "ps -e -o comm=": running,
+    }
+    monkeypatch.setattr(bench, "missing_tools", lambda _: [] if tools else [*bench.TOOLS])
+    finding = found(bench.clocks, talker(prints))["clock of arrivals"]
+    assert finding.verdict == verdict
+    assert says in finding.found
+    assert not found(bench.clocks, talker(prints, FOUR))
+
+
+@pytest.mark.parametrize(
     ("of", "speed", "duplex", "max_mtu", "verdicts"),
     [
         (TWO, "1000", "full", 9216, ("pass", "pass")),

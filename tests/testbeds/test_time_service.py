@@ -128,6 +128,23 @@ def test_a_card_that_stamps_arrivals_is_kept_on_its_systems_clock_in_tai():
     assert all(p.stopped for p in listener.processes)
 
 
+def test_cards_are_set_where_both_ends_have_one_clock():
+    """On one machine there is no ptp4l: each card's clock follows the system's."""
+    talker, listener = (Host("pc", {"log": PHC2SYS.replace("s1", "s2")}) for _ in range(2))
+    cards = {"talker": "eth0", "listener": "eth0"}
+    both = {"talker": talker, "listener": listener}
+    kept = ClockSynchronizer(both, {}, "/listener", None, cards)
+    with kept.synchronized(10) as agreed:
+        assert [type(each) for each in agreed] == [ClockSync]
+        for host in (talker, listener):
+            (process,) = host.processes
+            line = " ".join(process.argv)
+            assert line.endswith("phc2sys -s CLOCK_REALTIME -c eth0 -O 37 -R 8 -m")
+            assert not host.written
+    assert agreed[0].uncertainty_ns >= 2 * (9100 + 87_000 / 2)
+    assert all(host.processes[0].stopped for host in (talker, listener))
+
+
 def test_a_stamping_card_that_is_not_locked_is_refused():
     told = parse_phc2sys(PHC2SYS)
     assert {each.state for each in told} >= {"s1"}

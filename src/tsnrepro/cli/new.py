@@ -53,7 +53,7 @@ def add_commands(commands: Any) -> None:
         "write a testbed, a copy of the example of its kind",
         "tsnrepro new testbed lab --kind rack",
     )
-    testbed.add_argument("--kind", choices=KINDS, default="rack", help="default: rack")
+    testbed.add_argument("--kind", choices=KINDS, help="default: NAME if it is a kind, else rack")
     _add(new, "paper", _paper, "write a manuscript of two pages", "tsnrepro new paper my-paper")
 
 
@@ -78,7 +78,8 @@ def _campaign(arguments: argparse.Namespace) -> None:
 def _testbed(arguments: argparse.Namespace) -> None:
     from tsnrepro.workflow.new_files import new_testbed  # noqa: PLC0415
 
-    _print(new_testbed(arguments.name, arguments.kind))
+    kind = arguments.kind or (arguments.name if arguments.name in KINDS else "rack")
+    _print(new_testbed(arguments.name, kind))
 
 
 def _paper(arguments: argparse.Namespace) -> None:

@@ -77,6 +77,8 @@ class Test:
         Columns of latencies, which are also printed without the bench's part.
     figure
         Its columns that are drawn, over the factor that is named first.
+    either
+        Columns of which one makes a row; by default the first.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Test:
     median: str = ""
     less: tuple[str, ...] = ()
     figure: tuple[str, ...] = ()
+    either: tuple[str, ...] = ()
 
     @cached_property
     def factors(self) -> list[str]:
@@ -145,7 +148,11 @@ TESTS = (
         standard="RFC 2544, 26.5",
     ),
     Test(
-        "loss", "loss.{column}.{configuration}.mbps", ("highest_clean", "threshold", "line_limit")
+        "loss",
+        "loss.{column}.{configuration}.mbps",
+        ("highest_clean", "threshold", "line_limit"),
+        # Where every load was lost there is no highest one.
+        either=("highest_clean", "threshold"),
     ),
     Test(
         "latency",
@@ -259,7 +266,8 @@ class DeviceReport:
             if match and (item.value, item.low, item.high) != (None, None, None):
                 factors = tuple(match[name] for name in test.factors)
                 cells.setdefault(factors, {})[match["column"]] = item
-        kept = [found for found in cells if cells[found].keys() & {*test.columns[:1]}]
+        needed = {*(test.either or test.columns[:1])}
+        kept = [found for found in cells if cells[found].keys() & needed]
         for name, words in test.first.items():
             place = test.factors.index(name)
             there = {found[place] for found in kept}

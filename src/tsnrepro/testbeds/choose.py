@@ -19,7 +19,7 @@ from tsnrepro.testbeds.emulated import namespace
 from tsnrepro.testbeds.requirements import missing_qdiscs
 
 AUTO = "auto"
-_ONE_PATH = "FRER needs two ports each of talker and listener (ports)"
+_ONE_PATH = "FRER needs two member paths: two ports of talker and listener, or two member_ports"
 # The network that is there.
 _FIXED_ON_BENCH = ("device", "ports", "link_rate_mbps")
 
@@ -89,10 +89,10 @@ def unsupported_reason(
 
 def _unsupported_on_bench(experiment: Experiment, settings: BenchSettings) -> str:
     if experiment.own_network and (settings.switches or settings.paths > 1):
-        return "it needs one port each of talker and listener, and no switches"
-    if settings.switches:
-        return _unsupported_on_rack(experiment, settings.rack)
-    return _ONE_PATH if experiment.several_streams and settings.paths == 1 else ""
+        return "it needs one port each of talker and listener, and no switches that it configures"
+    if experiment.several_streams and settings.paths == 1:
+        return _ONE_PATH
+    return _unsupported_on_rack(experiment, settings.rack) if settings.switches else ""
 
 
 def _unsupported_on_rack(experiment: Experiment, settings: RackSettings) -> str:
@@ -146,13 +146,13 @@ def unsupported_trial_reason(
     if isinstance(settings, NicPairSettings) and (reason := _miscabled(cabled, settings)):
         return reason
     kind = settings.kind
-    if isinstance(settings, BenchSettings) and settings.switches:
-        settings = settings.rack
     if isinstance(settings, BenchSettings):
-        if fixed := [name for name in changes if name in _FIXED_ON_BENCH]:
-            return f"a bench's {' and '.join(fixed)} cannot be changed"
         if configuration == "frer" and settings.paths == 1:
             return _ONE_PATH
+        if settings.switches:
+            settings = settings.rack
+        elif fixed := [name for name in changes if name in _FIXED_ON_BENCH]:
+            return f"a bench's {' and '.join(fixed)} cannot be changed"
     if not isinstance(settings, RackSettings):
         unknown = [name for name in changes if name not in type(settings).model_fields]
         named = " and ".join(unknown)

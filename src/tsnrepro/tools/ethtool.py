@@ -16,6 +16,8 @@ OFFLOADS = {
 
 _FEATURE = re.compile(r"^([a-z0-9-]+): (on|off)( \[fixed\])?", re.MULTILINE)
 _CAPABILITIES = ("hardware-transmit", "hardware-receive", "hardware-raw-clock")
+# Formerly, and since ethtool 6.14.
+_CLOCK = re.compile(r"(?:PTP Hardware Clock|provider index):\s*(\d+)")
 _RX_FILTERS = re.compile(r"Hardware Receive Filter Modes:(.*)", re.DOTALL)
 
 
@@ -32,6 +34,12 @@ def parse_features(text: str) -> dict[str, tuple[bool, bool]]:
     """Return whether each feature in ``ethtool -k`` is on, and whether it is fixed."""
     found = _FEATURE.findall(text)
     return {name: (value == "on", bool(fixed)) for name, value, fixed in found}
+
+
+def clock_index(text: str) -> int | None:
+    """Return the index of a card's hardware clock from its ``ethtool -T``; None if it has none."""
+    found = _CLOCK.search(text)
+    return int(found[1]) if found else None
 
 
 def missing_timestamping(text: str, *, every_frame: bool) -> list[str]:

@@ -1,20 +1,36 @@
 """Hosts of a bench that are namespaces of this machine, with its ports in them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 import paramiko
 
 from tsnrepro.common.topology import CARD, HOST_PORT, STATIONS, SWITCHES
 from tsnrepro.config import BenchSettings
-from tsnrepro.testbeds.bench.ports import Port, check, give_back, local_shell, moved
+from tsnrepro.testbeds.bench.ports import Port, give_back, local_shell, moved
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost, cable, missing_requirements
 from tsnrepro.testbeds.emulated.servers import SshServers
 from tsnrepro.testbeds.emulated.testbed import LOCK
+from tsnrepro.testbeds.hosts import facts
+from tsnrepro.testbeds.hosts.host import RemoteHost
 from tsnrepro.testbeds.hosts.lease import TestbedLock
 from tsnrepro.testbeds.hosts.rollback import Journal
 from tsnrepro.testbeds.hosts.ssh import SshHost
 from tsnrepro.testbeds.requirements import require_none_missing
+
+
+def reserve(stack: ExitStack, journal: Journal, purpose: str) -> None:
+    """Lock a bench and this machine until the stack ends, and give back ports left by a kill.
+
+    Raises
+    ------
+    TestbedError
+        The bench or the machine is in use; the message names ``purpose`` of who uses it.
+    """
+    for lock in (LOCK, journal.testbed):
+        stack.enter_context(TestbedLock(lock, purpose))
+    give_back(journal)
 
 
 def hosts_here(
@@ -51,10 +67,7 @@ def hosts_here(
         The machine does not meet a requirement, or the bench or a port is in use.
     """
     require_none_missing(missing_requirements(), settings.kind)
-    for lock in (LOCK, journal.testbed):
-        stack.enter_context(TestbedLock(lock, purpose))
-    give_back(journal)
-    check(local_shell(), settings)
+    reserve(stack, journal, purpose)
     spaces: dict[str, NamespaceHost] = {}
     for role in roles:
         spaces[role] = NamespaceHost(role)
@@ -69,3 +82,13 @@ def hosts_here(
         hosts[role] = servers.connect(space, key)
         stack.callback(hosts[role].close)
     return hosts
+
+
+def cards(hosts: Mapping[str, RemoteHost], listed: Iterable[Port]) -> dict[str, Any]:
+    """Return the facts about the cards of ports, by role and name in the topology."""
+    return {f"{p.role} {p.name}": facts.card(hosts[p.host], p.name) for p in listed}
+
+
+def recorded(settings: BenchSettings) -> dict[str, Any]:
+    """Return the settings of a bench as records have them, without names of devices here."""
+    return settings.recorded(exclude={"ports"}) | {"paths": settings.paths}

@@ -14,10 +14,12 @@ from typing import Any
 from tsnrepro.common.errors import TestbedError, TsnreproError
 from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER, member_names
 from tsnrepro.config import BenchSettings, parse
-from tsnrepro.testbeds.hosts import ports
+from tsnrepro.testbeds.bench.clocks import missing_tools
+from tsnrepro.testbeds.hosts import nic_timestamps, ports
 from tsnrepro.testbeds.hosts.local import LocalHost
 from tsnrepro.testbeds.hosts.rollback import Journal, Rollback
 from tsnrepro.testbeds.hosts.shell import CommandSink, Shell
+from tsnrepro.tools.ethtool import missing_timestamping
 from tsnrepro.tools.parsing import json_rows
 
 HERE = "this machine"
@@ -168,12 +170,24 @@ def _save(shell: Shell, device: str) -> dict[str, Any]:
     return {
         "mac": ports.link_of(shell, device)["address"],
         "port": ports.save(shell, device),
+        "stamps": _stamps(shell, device),
     }
+
+
+def _stamps(shell: Shell, device: str) -> list[int] | None:
+    """Return the time stamping of a card that a campaign may change, None of any other."""
+    shown = shell.query(["ethtool", "-T", device]).stdout
+    if missing_timestamping(shown, every_frame=True) or missing_tools(shell):
+        return None
+    return nic_timestamps.policy(shell, device)
 
 
 def _restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
     """Restore the state of a port that is back on this machine, and verify it."""
     ports.restore(shell, device, state["port"])
+    stamps = state.get("stamps")
+    if stamps is not None and nic_timestamps.policy(shell, device) != stamps:
+        nic_timestamps.set_policy(shell, device, stamps)
     now = ports.save(shell, device)
     if now != now | state["port"] and not shell.dry_run:
         raise TestbedError(f"{device} is not restored: it is {now} and was {state['port']}", HERE)

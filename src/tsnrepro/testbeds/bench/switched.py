@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.topology import HOSTS, LISTENER, SWITCHES
 from tsnrepro.config import BenchSettings, RackSettings
-from tsnrepro.testbeds.bench.hosts import hosts_here
+from tsnrepro.testbeds.bench.hosts import cards, hosts_here
 from tsnrepro.testbeds.bench.ports import give_back, ports_of
-from tsnrepro.testbeds.hosts import facts
 from tsnrepro.testbeds.hosts.rollback import Journal, roll_back
 from tsnrepro.testbeds.hosts.shell import CommandSink
 from tsnrepro.testbeds.hosts.ssh import SshHost
@@ -24,27 +23,7 @@ from tsnrepro.testbeds.rack.testbed import RackHosts, RackTestbed
 
 
 class SwitchedBench(RackTestbed):
-    """A bench with switches, up for a ``with`` block.
-
-    What a killed campaign left in namespaces and on switches is given back and rolled back first.
-
-    Parameters
-    ----------
-    settings
-        Settings of the testbed.
-    name
-        Name of the testbed, for the journals.
-    purpose
-        Purpose of the campaign, for others who find the bench in use.
-    journals
-        Folder of the journals; by default that of the repository.
-
-    Raises
-    ------
-    TestbedError
-        The machine does not meet a requirement, the bench, a port or a switch is in use, or a
-        switch cannot be reached or configured. What was up by then has been taken down.
-    """
+    """A bench with switches; see :class:`tsnrepro.testbeds.bench.testbed.BenchTestbed`."""
 
     kind = "bench"
     machines = (LISTENER,)
@@ -87,12 +66,11 @@ class SwitchedBench(RackTestbed):
     def describe(self) -> dict[str, Any]:
         """Return the facts that every record of this testbed has."""
         described = super().describe()
-        cards = {
-            f"{port.role} {port.name}": facts.card(self._here[port.host], port.name)
-            for port in ports_of(self._bench)
-        }
         settings = described["settings"] | {"kind": self.kind, "device": self._bench.device}
-        return described | {"settings": settings, "cards": cards}
+        return described | {
+            "settings": settings,
+            "cards": cards(self._here, ports_of(self._bench)),
+        }
 
 
 def switches_journal(name: str, folder: Path | None = None) -> Journal:

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import SWITCHES
 from tsnrepro.config import BenchSettings
-from tsnrepro.testbeds.bench import ports as bench_ports
-from tsnrepro.testbeds.bench.ports import ROLES, Port, give_back, local_shell, ports_of
+from tsnrepro.testbeds.bench.hosts import cards, recorded, reserve
+from tsnrepro.testbeds.bench.ports import ROLES, Port, local_shell, moved, ports_of
 from tsnrepro.testbeds.emulated.testbed import EmulatedTestbed
 from tsnrepro.testbeds.faults import CabledFaults
-from tsnrepro.testbeds.hosts import facts, ports
-from tsnrepro.testbeds.hosts.lease import TestbedLock
+from tsnrepro.testbeds.hosts import ports
 from tsnrepro.testbeds.hosts.remote import wait_for_links
 from tsnrepro.testbeds.hosts.rollback import Journal
 from tsnrepro.testbeds.hosts.shell import Shell
@@ -30,26 +29,27 @@ from tsnrepro.tools.snapshot import Snapshot
 
 
 class BenchTestbed(EmulatedTestbed):
-    """The bench testbed, up for a ``with`` block.
+    """The bench testbed, up for a ``with`` block, as are its other kinds of this folder.
 
-    The ports that a killed campaign left in its namespaces are given back first.
+    What a killed campaign left in namespaces, or on switches, is given back first.
 
     Parameters
     ----------
     settings
         Settings of the testbed.
     name
-        Name of the testbed, for the journal.
+        Name of the testbed, for its journals.
     purpose
         Purpose of the campaign, for others who find the bench in use.
     journals
-        Folder of the journal; by default that of the repository.
+        Folder of the journals; by default that of the repository.
 
     Raises
     ------
     TestbedError
-        The machine does not meet a requirement, the bench or a port is in use, a port has no link
-        or runs at another speed. What was up by then has been taken down.
+        The machine does not meet a requirement, the bench, a port or a switch is in use, a port has
+        no link or runs at another speed, or a switch cannot be reached or configured. What was up
+        by then has been taken down.
     """
 
     kind = "bench"
@@ -67,19 +67,17 @@ class BenchTestbed(EmulatedTestbed):
         self._journal = Journal(name, journals)
 
     def _bring_up(self) -> None:
-        self._stack.enter_context(TestbedLock(self._journal.testbed, self._purpose))
-        give_back(self._journal)
-        bench_ports.check(local_shell(), self.settings)
         super()._bring_up()
         self._wait_for_ports()
+
+    def _reserve(self) -> None:
+        reserve(self._stack, self._journal, self._purpose)
 
     def _cable(self) -> None:
         """Move the ports to their hosts, and connect these to talker and listener."""
         super()._cable()
         pids = {host: self._spaces[host].pid for host in SWITCHES}
-        self._stack.enter_context(
-            bench_ports.moved(local_shell(), self.settings, self._journal, pids)
-        )
+        self._stack.enter_context(moved(local_shell(), self.settings, self._journal, pids))
 
     def _member_cables(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield none: the bench has its own."""
@@ -127,13 +125,8 @@ class BenchTestbed(EmulatedTestbed):
 
     def describe(self) -> dict:
         """Return the facts that every record of this testbed has."""
-        # Names of this machine's devices are nobody else's.
-        settings = self.settings.recorded(exclude={"ports"}) | {"paths": self.settings.paths}
-        cards = {
-            f"{port.role} {port.name}": facts.card(self.hosts[port.host], port.name)
-            for port in ports_of(self.settings)
-        }
-        return super().describe() | {"settings": settings, "cards": cards}
+        of_ports = cards(self.hosts, ports_of(self.settings))
+        return super().describe() | {"settings": recorded(self.settings), "cards": of_ports}
 
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """Examination of a bench: its ports, and this machine, without changing anything."""
 
-import re
 from collections.abc import Iterator
 from itertools import chain
 from types import SimpleNamespace
@@ -8,6 +7,7 @@ from types import SimpleNamespace
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
 from tsnrepro.config import BenchSettings
+from tsnrepro.testbeds.bench.clocks import TOOLS, missing_tools, one_port_each, stamping_clocks
 from tsnrepro.testbeds.bench.ports import ROLES, check, local_shell, ports_of
 from tsnrepro.testbeds.doctor import conflicts, host, ports
 from tsnrepro.testbeds.doctor.examine import CONTROLLER, space_here
@@ -21,8 +21,8 @@ from tsnrepro.testbeds.doctor.findings import (
 )
 from tsnrepro.testbeds.emulated.namespace import missing_requirements
 from tsnrepro.testbeds.hosts.ports import links
+from tsnrepro.tools import ethtool
 
-_CLOCK = re.compile(r"(?:PTP Hardware Clock|provider index):\s*(\d+)")
 _STAMPS = {"hardware-receive": "the card", "software-receive": "the kernel"}
 
 
@@ -45,6 +45,7 @@ def examine(settings: BenchSettings) -> list[Finding]:
     findings = [
         *run_check(requirements, here),
         *run_check(port_use, here),
+        *run_check(clocks, here),
         *run_check(host.governor, here),
         space_here(root()),
     ]
@@ -79,9 +80,35 @@ def time_stamps(examined: ExaminedHost) -> Iterator[Finding]:
     for device in examined.devices:
         text = examined.output("ethtool", "-T", device)
         able = [name for capability, name in _STAMPS.items() if capability in text]
-        clock = _CLOCK.search(text)
+        clock = ethtool.clock_index(text)
         found = f"by {' and '.join(able)}" if able else "none"
-        found += f", whose clock is /dev/ptp{clock[1]}" if clock else ""
+        found += "" if clock is None else f", whose clock is /dev/ptp{clock}"
         remedy = "Use another card: its driver lets the kernel stamp no arrivals"
         verdict = PASS if "software-receive" in text else WARN
         yield examined.finding(f"time stamps of {device}", verdict, found, remedy)
+
+
+def clocks(here: ExaminedHost) -> Iterator[Finding]:
+    """Check which clock stamps arrivals of `shaping`, and what sets it to the system's."""
+    settings = here.testbed.settings
+    if settings.switches or settings.paths > 1:
+        return
+    shown = {role: here.output("ethtool", "-T", getattr(settings.ports, role)[0]) for role in ROLES}
+    found = stamping_clocks(shown)
+    check, kernel = "clock of arrivals", "the kernel stamps them"
+    if not found:
+        yield here.finding(check, PASS, f"{kernel}, by the clock that sends")
+        return
+    if missing := missing_tools(here.shell):
+        remedy = "Install linuxptp, and the cards stamp them"
+        yield here.finding(check, WARN, f"{kernel}: missing are {', '.join(missing)}", remedy)
+        return
+    running = {*here.shell.read(["ps", "-e", "-o", "comm="]).split()}
+    others = [name for name in ("ptp4l", *TOOLS) if name in running]
+    names = [f"/dev/ptp{found[role]}" for role in one_port_each(found)]
+    shared = "one for both ports, " if len(names) == 1 else ""
+    what = f"{shared}{' and '.join(names)}, set to the system's by phc2sys during a trial"
+    if others:
+        what += f"; running already: {', '.join(others)}"
+    remedy = f"Stop {' and '.join(others)}: two would set one clock"
+    yield here.finding(check, STOP if others else PASS, what, remedy if others else "")

@@ -18,18 +18,11 @@ from dataclasses import dataclass
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import LISTENER, SWITCHES, TALKER
 from tsnrepro.config import BenchSettings
-from tsnrepro.testbeds.bench.ports import (
-    ROLES,
-    Port,
-    give_back,
-    local_shell,
-    moved,
-    ports_of,
-)
+from tsnrepro.testbeds.bench.hosts import reserve
+from tsnrepro.testbeds.bench.ports import ROLES, Port, local_shell, moved, ports_of
 from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN, Finding
 from tsnrepro.testbeds.emulated.namespace import NamespaceHost
 from tsnrepro.testbeds.hosts import ports
-from tsnrepro.testbeds.hosts.lease import TestbedLock
 from tsnrepro.testbeds.hosts.local import LocalHost
 from tsnrepro.testbeds.hosts.remote import wait_for_links
 from tsnrepro.testbeds.hosts.rollback import Journal
@@ -79,9 +72,7 @@ def send(settings: BenchSettings, name: str) -> list[Finding]:
     """Send frames over each path of a bench, and give the ports back."""
     journal, shell = Journal(name), local_shell()
     with ExitStack() as stack:
-        for lock in (name, "emulated"):
-            stack.enter_context(TestbedLock(lock, "tsnrepro doctor --send"))
-        give_back(journal)
+        reserve(stack, journal, "tsnrepro doctor --send")
         return send_over(settings, journal, shell)
 
 

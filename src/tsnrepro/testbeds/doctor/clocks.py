@@ -10,7 +10,7 @@ from tsnrepro.config import NicPairSettings, RackSettings
 from tsnrepro.config.ptp import RackPtpSettings
 from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN, ExaminedHost, Finding
 from tsnrepro.testbeds.nic_pair.hosts import ptp_ports
-from tsnrepro.tools.ethtool import missing_timestamping
+from tsnrepro.tools.ethtool import clock_index, missing_timestamping
 
 # An offset that does not matter to a campaign.
 _CLOCK_SECONDS = 0.1
@@ -18,7 +18,6 @@ _LONG_SECONDS = 10.0
 # As in ps, which truncates names to 15 bytes.
 _TIME_SERVICES = ("chronyd", "ntpd", "openntpd", "systemd-timesyn", "timemaster")
 _LINUXPTP = ("ptp4l", "phc2sys")
-_CLOCK = re.compile(r"(?:PTP Hardware Clock|provider index):\s*(\d+)")
 _OFFSET = re.compile(r"offset from CLOCK_REALTIME is (approximately )?(-?\d+)\s*ns")
 
 
@@ -32,18 +31,18 @@ def hardware_clock(host: ExaminedHost) -> Iterator[Finding]:
     uses_card = _uses_card_clock(host)
     for device in _clock_devices(host):
         text = host.output("ethtool", "-T", device)
-        clock = _CLOCK.search(text)
+        clock = clock_index(text)
         every_frame = host.in_nic_pair and host.role == LISTENER
         missing = missing_timestamping(text, every_frame=every_frame)
-        found = f"clock {clock[1]}" if clock else "none"
-        if clock and missing:
+        found = "none" if clock is None else f"clock {clock}"
+        if clock is not None and missing:
             found += f", but no {', '.join(missing)}"
         remedy, without = "One-way latency then uses software time stamps", WARN
         if uses_card:
             remedy, without = _clock_remedy(host), STOP
-        verdict = PASS if clock and not missing else without
+        verdict = without if clock is None or missing else PASS
         yield host.finding(f"hardware clock of {device}", verdict, found, remedy)
-        if uses_card and clock and host.is_station:
+        if uses_card and clock is not None and host.is_station:
             yield _card_offset(host, device)
 
 

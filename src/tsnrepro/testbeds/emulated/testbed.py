@@ -123,8 +123,7 @@ class EmulatedTestbed:
 
     def _bring_up(self) -> None:
         require_none_missing(missing_requirements(), self.kind)
-        # Whatever the kind: what runs on this machine would interfere.
-        self._stack.enter_context(TestbedLock(LOCK, self._purpose))
+        self._reserve()
         self.frerctl = str(frer.frerctl())
         self.faults = self._faults(self.hosts, self.settings, self.frerctl)
         names = [*HOSTS, DELAY] if self.settings.delayed_paths else HOSTS
@@ -141,6 +140,10 @@ class EmulatedTestbed:
         self._start_stations()
         if self.settings.trace_drops:
             self._start_tracer()
+
+    def _reserve(self) -> None:
+        # Whatever the kind: what runs on this machine would interfere.
+        self._stack.enter_context(TestbedLock(LOCK, self._purpose))
 
     def member_ports(self) -> list[str]:
         """Return the names of a switch's member ports; both switches use the same."""

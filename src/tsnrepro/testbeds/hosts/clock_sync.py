@@ -95,21 +95,29 @@ class ClockSynchronizer:
         ended.
         """
         with ExitStack() as stack:
-            if self._settings:
-                self._start(self._settings, max_s, stack)
+            if self._settings or self._stamping:
+                self._start(max_s, stack)
             states: list[ClockSync | ClockSyncFailure] = [self._wait()]
             yield states
             states.append(self._final_state())
 
-    def _start(self, ptp: PtpSettings, max_s: float, stack: ExitStack) -> None:
-        deadline_s = max_s + ptp.lock_timeout_s + COMMAND_SECONDS
+    @property
+    def _lock_timeout_s(self) -> float:
+        settings = self._settings or (PtpSettings() if self._stamping else None)
+        return settings.lock_timeout_s if settings else 0.0
+
+    def _start(self, max_s: float, stack: ExitStack) -> None:
+        ptp = self._settings
+        deadline_s = max_s + self._lock_timeout_s + COMMAND_SECONDS
         ahead_s = read_clocks(self._hosts[TALKER], self._program).tai_offset_s
         for role, host in self._hosts.items():
             host.run(["mkdir", "-p", _FOLDER], deadline_s=COMMAND_SECONDS).check()
             stack.callback(_run_quietly, host, ["rm", "-rf", _folder_of(role)])
-            text = ptp4l_configuration(ptp, role, self._cards[role])
-            host.write(_CONFIGURATION, text.encode(), deadline_s=COMMAND_SECONDS)
-            commands = linuxptp_commands(ptp, role, self._cards[role], ahead_s)
+            commands: dict[str, list[str]] = {}
+            if ptp:
+                text = ptp4l_configuration(ptp, role, self._cards[role])
+                host.write(_CONFIGURATION, text.encode(), deadline_s=COMMAND_SECONDS)
+                commands = linuxptp_commands(ptp, role, self._cards[role], ahead_s)
             if role in self._stamping:
                 commands |= stamping_command(self._stamping[role], ahead_s)
             for name, argv in commands.items():
@@ -126,7 +134,7 @@ class ClockSynchronizer:
     def _wait(self) -> ClockSync:
         """Wait until the clocks are synchronized as precisely as configured."""
         ptp = self._settings
-        end = time.monotonic() + (ptp.lock_timeout_s if ptp else 0.0)
+        end = time.monotonic() + self._lock_timeout_s
         max_ns = ptp.max_clock_error_ns if ptp else float("inf")
         while True:
             self._check_running()
@@ -142,7 +150,7 @@ class ClockSynchronizer:
             reason = sync.reason
         raise TestbedError(
             f"the clocks are not synchronized: {reason}",
-            "linuxptp" if ptp else "talker and listener",
+            "linuxptp" if ptp or self._stamping else "talker and listener",
             "Check the cable and the cards' clocks: tsnrepro doctor",
         )
 
