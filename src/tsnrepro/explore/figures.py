@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tsnrepro.experiments.latency import analysis as latency
 from tsnrepro.experiments.latency.figures import tail
-from tsnrepro.experiments.loss.analysis import SWEEP, places, trials_of_question
+from tsnrepro.experiments.loss.analysis import SWEEP, loss_locations, trials_of_question
 from tsnrepro.explore.load import RawTrial
 from tsnrepro.records.store import ARRIVALS, HALF_ROUND_TRIPS, SOCKPERF_LOG
 from tsnrepro.results.figures import (
@@ -134,7 +134,7 @@ def loss_curves(trials: pd.DataFrame) -> Figure:
 def where_lost(trials: pd.DataFrame) -> Figure:
     """Draw the share of datagrams lost at each place, one bar per load and configuration."""
     swept = trials_of_question(trials, SWEEP)
-    lossy = pd.concat([swept, places(swept).fillna(0)], axis=1)
+    lossy = pd.concat([swept, loss_locations(swept).fillna(0)], axis=1)
     lossy = lossy[lossy["lost"] > 0]
     largest, *others = sorted(lossy["payload_bytes"].unique(), reverse=True) or [0]
     lossy = lossy[lossy["payload_bytes"] == largest]
