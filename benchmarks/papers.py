@@ -73,7 +73,7 @@ SHAPING_SCATTER = {"p50": 0.12, "p95": 0.17, "p99": 0.25, "max": 0.5}
 HELD = 0.15
 STALLED, SHIFT, NARROW_SHIFT = 0.05, 0.1, 0.001
 LOSSY_SHARE = 0.15
-REPETITIONS_OF_PART = {"long-cycle": 12, "long-cycle-synchronised": 12, "short-cycle": 3}
+PARTS = ("long-cycle", "long-cycle-synchronised", "short-cycle")
 
 
 @cache
@@ -298,11 +298,11 @@ def shaping_run() -> shaping_analysis.Run:
     documents, logs = {}, {}
     section = default_campaign().shaping
     assert section is not None
-    for part in (p.on("emulated") for p in section.parts if p.name in REPETITIONS_OF_PART):
+    for part in (p.on("emulated") for p in section.parts if p.name in PARTS):
         # Under one load each, as the keys of a default campaign have it.
         loads = sorted({0.0, max(part.loads_mbps)})
         settings = part.model_copy(update={"modes": ["tas", "prio"], "loads_mbps": loads})
-        for number in range(1, REPETITIONS_OF_PART[part.name] + 1):
+        for number in range(1, (part.repetitions or section.repetitions) + 1):
             for mode in ("tas", "prio"):
                 for load in loads:
                     name = f"{part.name}-{mode}-{load:g}-{number}"
