@@ -429,7 +429,7 @@ def test_an_intervention_finds_what_makes_the_difference():
         differing = round(-points / 100 * trials[0])
         assert lossy[1] - lossy[0] == differing
         adjusted = 3 * 0.5 ** (differing - 1) if differing else 1
-        assert found[f"loss.intervention.{name}.p"]["value"] == pytest.approx(adjusted)
+        assert found[f"loss.intervention.{name}.exploratory.p"]["value"] == pytest.approx(adjusted)
     lossy = found["loss.intervention.size_1.ordinary.frer.lossy.percent"]["value"]
     assert lossy == pytest.approx(200 / 3)
     assert found["loss.intervention.size_2.mb"]["value"] == 16

@@ -23,6 +23,7 @@ from tsnrepro.config.bench import CABLE
 from tsnrepro.config.registry import BENCH, experiments
 from tsnrepro.explore.show import RawTrial
 from tsnrepro.published.documents import load_table, table_names
+from tsnrepro.published.families import judged_by_run
 from tsnrepro.records.store import RUN_FILE, open_run, read_listed_trial, read_trial
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import VALUES_FILE, Result, decides, load_file
@@ -92,12 +93,15 @@ class Measured:
 
     @cached_property
     def values(self) -> pd.DataFrame:
-        """All results, one per row, by key: value, limits, unit, method, trials."""
+        """All results, one per row, by key: value, limits, unit, method, trials.
+
+        Verdicts are those of papers and report, see :mod:`tsnrepro.published.families`.
+        """
         found = [
             result.model_dump(exclude={"digits", "sha256", "run"})
             | {"unit": TEXT_UNITS.get(result.unit, result.unit), "experiment": name}
-            for name, folder in self._runs.items()
-            for result in load_file(folder / VALUES_FILE).values()
+            for name, results in self._results.items()
+            for result in results.values()
         ]
         return pd.DataFrame(found).set_index("key")
 
@@ -245,7 +249,8 @@ class Measured:
         """
         rows = [
             {"key": each.key, "printed": shown(each), "kind": _kind(each), "method": each.method}
-            for each in self._results()
+            for results in self._results.values()
+            for each in results.values()
             if fnmatchcase(each.key, keys)
         ]
         if not rows:
@@ -359,9 +364,12 @@ class Measured:
         facts = testbed.facts_of(self._manifest("loss"))[1]
         return facts["settings"] if facts["testbed"] == BENCH else {}
 
-    def _results(self) -> list[Result]:
-        folders = self._runs.values()
-        return [each for folder in folders for each in load_file(folder / VALUES_FILE).values()]
+    @cached_property
+    def _results(self) -> dict[str, dict[str, Result]]:
+        """The results of each experiment, with the verdicts that papers and report print."""
+        return judged_by_run(
+            {name: load_file(folder / VALUES_FILE) for name, folder in self._runs.items()}
+        )
 
     def _manifest(self, experiment: str) -> Path:
         if experiment not in self._runs:
