@@ -43,6 +43,7 @@ from tsnrepro.experiments.tcp import analysis as tcp_analysis
 from tsnrepro.published.families import judged_together
 from tsnrepro.records.values import Result
 from tsnrepro.results.results import Results
+from tsnrepro.stats.estimate import SIGNIFICANCE
 from tsnrepro.stats.proportions import share
 
 Generator = np.random.Generator
@@ -358,6 +359,17 @@ def differs(values: Values, keys: list[str]) -> bool:
     return any(verdict in FALSE for verdict in verdicts)
 
 
+def of_its_table(values: Values, key: str) -> object:
+    """Return the verdict of a comparison in the family of its table, which its power is that of."""
+    if f"{key}.verdict" in values:
+        return values[f"{key}.verdict"].value
+    beside = values.get(f"{key}.exploratory.p")
+    # An equivalence has no family, and the p value beside it is not that of a difference.
+    if beside is None or key.endswith(".equivalence") or beside.value is None:
+        return values[f"{key}.unadjusted.verdict"].value
+    return values[f"{key}.unadjusted.verdict"].value if beside.value <= SIGNIFICANCE else None
+
+
 def effects_of(values: Values) -> Effects:
     """Return the smallest effects that a campaign says it finds, as factors."""
     found = {}
@@ -403,17 +415,20 @@ class Tally:
                 continue
             together = {key: item for part in parts for key, item in values[part].items()}
             primary = sources_of(paper).primary
-            stems = [k.removesuffix(".verdict") for k in together if k.endswith(".verdict")]
+            stems = {
+                key.removesuffix(".verdict").removesuffix(".unadjusted")
+                for key in together
+                if key.endswith(".verdict")
+            }
             self.of[paper] += 1
             self.primary[paper] += differs(judged_together(together, [primary]), primary)
-            alone = [key for key in stems if not key.endswith(".unadjusted")]
-            self.anything[paper] += differs(together, alone)
+            self.anything[paper] += any(of_its_table(together, key) in FALSE for key in stems)
 
     def count_found(self, effects: Effects, after: Values) -> None:
         """Count which effects a further campaign finds."""
         for key in effects.keys() - UNTRIED:
             self.tried[key] += 1
-            self.found[key] += after[f"{key}.verdict"].value in FALSE
+            self.found[key] += of_its_table(after, key) in FALSE
 
 
 def simulate(
