@@ -93,6 +93,7 @@ def test_a_higher_threshold_is_found():
     found = values(loss.analyse(trials))
     assert found["loss.threshold.ratio"]["low"] > 1
     assert found["loss.threshold.verdict"]["value"] == "frer higher"
+    assert "cannot be shown" not in found["loss.threshold.verdict"]["method"]
     swapped = trials.assign(
         configuration=trials["configuration"].map({"control": "frer", "frer": "control"})
     )
@@ -241,6 +242,8 @@ def test_nothing_lost_in_enough_repetitions_is_equivalent_where_the_line_is_near
         (950 * 1538 / 1472e3, 1472e3 / 1544 / 950)
     )
     assert found["loss.threshold.verdict"]["value"] == "equivalent"
+    # No load was tried at which control loses: none could show that FRER carries more.
+    assert "FRER higher cannot be shown" in found["loss.threshold.verdict"]["method"]
     few = values(loss.analyse(trials[trials["repetition"] <= 3], 1000))
     assert few["loss.threshold.ratio"]["method"].startswith("range")
     assert few["loss.threshold.verdict"]["value"] == "cannot tell"
