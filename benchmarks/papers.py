@@ -43,6 +43,7 @@ from tsnrepro.experiments.tcp import analysis as tcp_analysis
 from tsnrepro.published.families import judged_together
 from tsnrepro.records.values import Result
 from tsnrepro.results.results import Results
+from tsnrepro.stats.estimate import SIGNIFICANCE
 from tsnrepro.stats.proportions import share
 
 Generator = np.random.Generator
@@ -73,7 +74,7 @@ SHAPING_SCATTER = {"p50": 0.12, "p95": 0.17, "p99": 0.25, "max": 0.5}
 HELD = 0.15
 STALLED, SHIFT, NARROW_SHIFT = 0.05, 0.1, 0.001
 LOSSY_SHARE = 0.15
-REPETITIONS_OF_PART = {"long-cycle": 12, "long-cycle-synchronised": 12, "short-cycle": 3}
+PARTS = ("long-cycle", "long-cycle-synchronised", "short-cycle")
 
 
 @cache
@@ -298,11 +299,11 @@ def shaping_run() -> shaping_analysis.Run:
     documents, logs = {}, {}
     section = default_campaign().shaping
     assert section is not None
-    for part in (p.on("emulated") for p in section.parts if p.name in REPETITIONS_OF_PART):
+    for part in (p.on("emulated") for p in section.parts if p.name in PARTS):
         # Under one load each, as the keys of a default campaign have it.
         loads = sorted({0.0, max(part.loads_mbps)})
         settings = part.model_copy(update={"modes": ["tas", "prio"], "loads_mbps": loads})
-        for number in range(1, REPETITIONS_OF_PART[part.name] + 1):
+        for number in range(1, (part.repetitions or section.repetitions) + 1):
             for mode in ("tas", "prio"):
                 for load in loads:
                     name = f"{part.name}-{mode}-{load:g}-{number}"
@@ -358,6 +359,17 @@ def differs(values: Values, keys: list[str]) -> bool:
     return any(verdict in FALSE for verdict in verdicts)
 
 
+def of_its_table(values: Values, key: str) -> object:
+    """Return the verdict of a comparison in the family of its table, which its power is that of."""
+    if f"{key}.verdict" in values:
+        return values[f"{key}.verdict"].value
+    beside = values.get(f"{key}.exploratory.p")
+    # An equivalence has no family, and the p value beside it is not that of a difference.
+    if beside is None or key.endswith(".equivalence") or beside.value is None:
+        return values[f"{key}.unadjusted.verdict"].value
+    return values[f"{key}.unadjusted.verdict"].value if beside.value <= SIGNIFICANCE else None
+
+
 def effects_of(values: Values) -> Effects:
     """Return the smallest effects that a campaign says it finds, as factors."""
     found = {}
@@ -403,17 +415,20 @@ class Tally:
                 continue
             together = {key: item for part in parts for key, item in values[part].items()}
             primary = sources_of(paper).primary
-            stems = [k.removesuffix(".verdict") for k in together if k.endswith(".verdict")]
+            stems = {
+                key.removesuffix(".verdict").removesuffix(".unadjusted")
+                for key in together
+                if key.endswith(".verdict")
+            }
             self.of[paper] += 1
             self.primary[paper] += differs(judged_together(together, [primary]), primary)
-            alone = [key for key in stems if not key.endswith(".unadjusted")]
-            self.anything[paper] += differs(together, alone)
+            self.anything[paper] += any(of_its_table(together, key) in FALSE for key in stems)
 
     def count_found(self, effects: Effects, after: Values) -> None:
         """Count which effects a further campaign finds."""
         for key in effects.keys() - UNTRIED:
             self.tried[key] += 1
-            self.found[key] += after[f"{key}.verdict"].value in FALSE
+            self.found[key] += of_its_table(after, key) in FALSE
 
 
 def simulate(

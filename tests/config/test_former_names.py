@@ -96,7 +96,7 @@ FILES = {
                     {
                         **{"name": "a", "kind": "end-station", "modes": ["tas", "etf"]},
                         **{"gates": GATES, "payload_bytes": 64, "packets": 9, "interval_us": 9.0},
-                        **{"txtime_offset_us": 7.0, "mode_repetitions": {"etf": 2}},
+                        "txtime_offset_us": 7.0,
                         "testbeds": {"nic-pair": {"txtime_offset_us": 8.0}},
                     }
                 ],

@@ -61,7 +61,7 @@ def test_a_clear_rise_is_called_higher():
     value, low, high = found.interval("latency.mean.difference.percent")
     assert low < 20 < high
     assert value == pytest.approx(20, abs=3)
-    assert found.of("latency.mean.verdict").value == "higher"
+    assert found.of("latency.mean.unadjusted.verdict").value == "higher"
     # In microseconds: a fifth of the control's mean.
     value, low, high = found.interval("latency.mean.difference.us")
     assert low < 0.2 * found.of("latency.mean.control.us").value < high
@@ -71,13 +71,13 @@ def test_a_clear_rise_is_called_higher():
 def test_a_clear_fall_is_called_lower():
     trials, samples = measured(0.8)
     found = latency.analyse(trials, samples)
-    assert found.of("latency.p99.verdict").value == "lower"
+    assert found.of("latency.p99.unadjusted.verdict").value == "lower"
 
 
 def test_the_same_distribution_is_not_told_apart():
     trials, samples = measured(1.0)
     found = latency.analyse(trials, samples)
-    assert found.of("latency.mean.verdict").value == "cannot tell"
+    assert found.of("latency.mean.unadjusted.verdict").value == "cannot tell"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_same_distribution_is_not_told_apart():
 def test_medians_are_tested_for_equivalence(shift, verdict):
     trials, samples = measured(shift)
     found = latency.analyse(trials, samples)
-    assert found.of("latency.p50.equivalence.verdict").value == verdict
+    assert found.of("latency.p50.equivalence.unadjusted.verdict").value == verdict
 
 
 @pytest.mark.parametrize(

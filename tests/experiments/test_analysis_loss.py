@@ -93,6 +93,7 @@ def test_a_higher_threshold_is_found():
     found = values(loss.analyse(trials))
     assert found["loss.threshold.ratio"]["low"] > 1
     assert found["loss.threshold.verdict"]["value"] == "frer higher"
+    assert "cannot be shown" not in found["loss.threshold.verdict"]["method"]
     swapped = trials.assign(
         configuration=trials["configuration"].map({"control": "frer", "frer": "control"})
     )
@@ -241,6 +242,8 @@ def test_nothing_lost_in_enough_repetitions_is_equivalent_where_the_line_is_near
         (950 * 1538 / 1472e3, 1472e3 / 1544 / 950)
     )
     assert found["loss.threshold.verdict"]["value"] == "equivalent"
+    # No load was tried at which control loses: none could show that FRER carries more.
+    assert "FRER higher cannot be shown" in found["loss.threshold.verdict"]["method"]
     few = values(loss.analyse(trials[trials["repetition"] <= 3], 1000))
     assert few["loss.threshold.ratio"]["method"].startswith("range")
     assert few["loss.threshold.verdict"]["value"] == "cannot tell"
@@ -429,7 +432,7 @@ def test_an_intervention_finds_what_makes_the_difference():
         differing = round(-points / 100 * trials[0])
         assert lossy[1] - lossy[0] == differing
         adjusted = 3 * 0.5 ** (differing - 1) if differing else 1
-        assert found[f"loss.intervention.{name}.p"]["value"] == pytest.approx(adjusted)
+        assert found[f"loss.intervention.{name}.exploratory.p"]["value"] == pytest.approx(adjusted)
     lossy = found["loss.intervention.size_1.ordinary.frer.lossy.percent"]["value"]
     assert lossy == pytest.approx(200 / 3)
     assert found["loss.intervention.size_2.mb"]["value"] == 16

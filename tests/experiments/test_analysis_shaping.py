@@ -254,12 +254,12 @@ def test_the_largest_of_a_run_is_no_quantile():
     for key in (
         "shaping.test.cbs.loaded.p99_9.us",
         "shaping.test.cbs.loaded.load_effect.p99_9.difference.us",
-        *(f"{against}.p99_9.{name}" for name in ("difference.us", "ratio", "verdict")),
+        *(f"{against}.p99_9.{name}" for name in ("difference.us", "ratio", "unadjusted.verdict")),
     ):
         assert results.of(key).value is None, key
         assert "no sample of a run lies beyond it" in results.of(key).method
         assert experiment("shaping").declares_key(key)
-    assert results.of(f"{against}.p99.verdict").value == "higher"
+    assert results.of(f"{against}.p99.unadjusted.verdict").value == "higher"
     table = shaping_modes.mode_against_mode(run, "cbs", "tas")
     figure = shaping_figures.mode_against_mode(table, "model")
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["P90", "P99"]
@@ -427,7 +427,7 @@ def test_results_carry_their_trials():
     item = results.of("shaping.test.tas.loaded.p99.us")
     assert len(item.trials) == 3
     assert results.of("shaping.test.tas.loaded.outside.count").value is not None
-    assert results.of("shaping.test.tas.loaded.mean.verdict").value == "lower"
+    assert results.of("shaping.test.tas.loaded.mean.unadjusted.verdict").value == "lower"
     assert results.of("shaping.test.tas.loaded.max.below_1ms").value == "yes"
     assert len(results.of("shaping.test.tas.loaded.load_effect.mean.difference.us").trials) == 6
     assert results.of("shaping.medium").value == "model"

@@ -30,7 +30,7 @@ def trials(control, frer):
 
 
 def verdict(control, frer):
-    return tcp.analyse(trials(control, frer), 1000).of("tcp.equivalence.verdict").value
+    return tcp.analyse(trials(control, frer), 1000).of("tcp.equivalence.unadjusted.verdict").value
 
 
 def test_line_limits_of_tcp_with_time_stamps():
@@ -116,8 +116,8 @@ def limited(control, frer, rate=500):
 
 def test_over_links_that_hosts_fill_the_verdict_is_the_paths():
     found = limited((470.2, 0.3), (468.4, 0.3))
-    assert found.of("tcp.limit.equivalence.verdict").value == "equivalent"
-    assert found.of("tcp.equivalence.verdict").value == "cannot tell"
+    assert found.of("tcp.limit.equivalence.unadjusted.verdict").value == "equivalent"
+    assert found.of("tcp.equivalence.unadjusted.verdict").value == "cannot tell"
     assert found.of("tcp.limit.link_rate.mbps").value == 500
     assert found.of("tcp.limit.line_limit.control.mbps").value == pytest.approx(470.74, abs=0.01)
     assert found.of("tcp.limit.goodput.frer.mbps").value == pytest.approx(468.4, abs=0.01)
@@ -128,4 +128,4 @@ def test_over_links_that_hosts_fill_the_verdict_is_the_paths():
 def test_without_such_trials_there_is_no_such_result():
     found = tcp.analyse(trials((941.4, 0.1), (937.8, 0.1)), 1000)
     with pytest.raises(KeyError):
-        found.of("tcp.limit.equivalence.verdict")
+        found.of("tcp.limit.equivalence.unadjusted.verdict")

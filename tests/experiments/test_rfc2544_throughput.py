@@ -84,6 +84,19 @@ def test_the_sweep_brackets_the_capacity_within_its_last_step(share):
     assert result.threshold["high"] >= share * LINE - 1
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.floats(0.05, 0.95), st.integers(0, 1000))
+def test_a_sweep_is_one_repetition_however_often_it_tries_a_load(share, seed):
+    network = KnownNetwork(share * LINE, stalls_per_s=0.02, seed=seed)
+    found = systematic.search(series(network), LOSS).threshold
+    assert found["method"].startswith("range")
+    assert found["trials"] >= LOSS.loads * LOSS.last_repetitions
+    ends = [end for end in (found["low"], found["high"]) if end is not None]
+    # Stalls make trials fail and none pass.
+    assert found["high"] is None or found["high"] > share * LINE - 1
+    assert ends == sorted(ends)
+
+
 @pytest.mark.parametrize("search", METHODS)
 def test_the_network_limits(search):
     result = search(series(KnownNetwork(0.5 * LINE)))

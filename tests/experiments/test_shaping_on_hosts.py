@@ -352,7 +352,7 @@ def test_an_emulated_testbed_runs_the_parts_of_a_guest():
 @pytest.mark.parametrize("name", ["quick", "documents"])
 def test_the_software_bridge_has_the_guests_conditions(name):
     """What the two give is held beside each other: all but the switch and how much is alike."""
-    aside = {"switch", "testbeds", "modes", "packets", "repetitions", "mode_repetitions"}
+    aside = {"switch", "testbeds", "modes", "packets", "repetitions"}
     aside |= {"max_stalled_percent", "max_stall_ms"}
     for asked in campaigns.campaign(name).shaping.parts:
         if "guest" in asked.testbeds:

@@ -32,15 +32,6 @@ def test_a_part_may_be_measured_more_often_on_a_testbed():
     assert "repetitions" not in Factors.one(often.on("emulated"), "tas", 0.0).stored()
 
 
-def test_a_mode_may_be_measured_less_often_than_the_others():
-    rarely = part(modes=["tas", "fifo"], loads_mbps=[0.0], mode_repetitions={"fifo": 2})
-    modes = [trial.factors["mode"] for trial in trials_of(rarely, 5)]
-    assert (modes.count("tas"), modes.count("fifo")) == (5, 2)
-    assert "mode_repetitions" not in trials_of(rarely, 1)[0].factors
-    with pytest.raises(ValueError, match="mode_repetitions has cbs, which modes does not"):
-        part(modes=["tas", "fifo"], mode_repetitions={"cbs": 2})
-
-
 def test_a_direct_link_has_no_load():
     trials = trials_of(part("bridge", modes=["direct", "fifo"], loads_mbps=[0.0, 900.0]), 1)
     assert [t.label for t in trials] == ["test-direct-idle", "test-fifo-idle", "test-fifo-900M"]

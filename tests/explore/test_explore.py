@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
+from synthetic_results import entry, write_run
 
 import tsnrepro
 from tsnrepro.common.errors import ConfigurationError, RecordError
@@ -18,6 +19,7 @@ from tsnrepro.common.repository import root
 from tsnrepro.explore import figures as explore_figures
 from tsnrepro.explore import load as explore
 from tsnrepro.explore import widgets as explore_widgets
+from tsnrepro.explore.load import Measured
 from tsnrepro.explore.show import RawTrial
 from tsnrepro.native.streams.log import LISTENER_DTYPE, compress
 from tsnrepro.published.tables import UnknownNameError
@@ -183,6 +185,34 @@ def test_the_examples_of_a_docstring_run(of, quick):
         said = []
         doctest.DocTestRunner(verbose=False).run(each, out=said.append)
         assert not said, "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("words", "agreement"),
+    [
+        (("equivalent", "equivalent"), ["alike"]),
+        (("cannot tell", "cannot tell"), ["alike"]),
+        (("equivalent", "cannot tell"), ["one decides"]),
+        (("different", "equivalent"), ["reversed"]),
+        ((None, "equivalent"), []),
+    ],
+)
+def test_another_run_concludes_alike_or_not(words, agreement, tmp_path):
+    runs = []
+    for number, word in enumerate(words):
+        p_value = {None: None, "cannot tell": 0.4}.get(word, 0.001)
+        items = [
+            entry("tcp.limit.equivalence.unadjusted.p", p_value),
+            entry("tcp.limit.equivalence.unadjusted.verdict", word),
+            # No conclusion of a paper rests on it.
+            entry("tcp.equivalence.unadjusted.p", 0.001),
+            entry("tcp.equivalence.unadjusted.verdict", "different"),
+        ]
+        write_run(tmp_path / str(number), items)
+        runs.append(Measured({"tcp": tmp_path / str(number)}))
+    found = runs[0].verdicts_beside(runs[1])
+    assert found["agreement"].to_list() == agreement
+    assert set(found.index) <= {"tcp.limit.equivalence.verdict"}
 
 
 def test_campaigns_have_trials_and_times(quick):

@@ -249,10 +249,10 @@ def test_the_results_of_the_public_set(public_set):
     assert found["loss.highest_clean.control.mbps"]["value"] == 392
     assert found["loss.highest_clean.frer.mbps"]["value"] == 530
     assert found["tcp.goodput.frer.mbps"]["value"] == pytest.approx(941.376, abs=5e-4)
-    assert found["tcp.equivalence.verdict"]["value"] == "cannot tell"  # one repetition
+    assert found["tcp.equivalence.unadjusted.verdict"]["value"] == "cannot tell"  # one repetition
     assert found["latency.p99_9.difference.percent"]["value"] == pytest.approx(7.02, abs=5e-3)
     # One run each: a difference without an interval.
-    assert found["latency.p99_9.verdict"]["value"] == "cannot tell"
+    assert found["latency.p99_9.unadjusted.verdict"]["value"] == "cannot tell"
     assert found["latency.max.frer.us"]["value"] is None  # twice the mean was not measured
     assert found["latency.observations.control.count"]["value"] == 270097
 

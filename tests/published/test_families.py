@@ -9,14 +9,15 @@ from synthetic_results import entry, write_run
 
 from tsnrepro.common.repository import root
 from tsnrepro.config.papers import Sources, manuscripts, sources_of
+from tsnrepro.explore.load import Measured
 from tsnrepro.papers.assertions import assertions
 from tsnrepro.papers.manuscript import scan
 from tsnrepro.published.claims import Verdict, judge, load_claims
 from tsnrepro.published.documents import catalog
 from tsnrepro.published.families import judged_together, primary_of_papers
 from tsnrepro.published.measured_runs import load_measured_runs
-from tsnrepro.records.values import Result
-from tsnrepro.report.questions import QUESTIONS
+from tsnrepro.records.values import VALUES_FILE, Result, load_values
+from tsnrepro.report.questions import QUESTIONS, answered
 from tsnrepro.report.site import _Site
 from tsnrepro.results.runs import AnalysedRun
 
@@ -32,8 +33,7 @@ def values(*p_values, verdict="higher", keys=KEYS):
     items = {}
     for key, p_value in zip(keys, p_values, strict=False):
         for name, value in (
-            ("verdict", verdict),
-            ("p", 0.5),
+            ("exploratory.p", 0.5),
             ("unadjusted.p", p_value),
             ("unadjusted.verdict", verdict if p_value <= 0.05 else "cannot tell"),
         ):
@@ -89,14 +89,33 @@ def test_what_was_not_measured_takes_no_part():
 
 def test_a_primary_comparison_without_a_p_value_keeps_its_verdict():
     items = values(0.03, 0.9)
-    for name, value in (("unadjusted.p", None), ("verdict", "cannot tell")):
+    for name, value in (("unadjusted.p", None), ("unadjusted.verdict", "cannot tell")):
         items[f"tcp.a.{name}"] = Result(**entry(f"tcp.a.{name}", value))
     assert judged_together(items, [KEYS])["tcp.a.verdict"].value == "cannot tell"
 
 
-def test_an_older_record_keeps_its_verdicts():
-    items = {k: v for k, v in values(0.01, 0.9, 0.9).items() if "unadjusted" not in k}
-    assert judged_together(items, [KEYS[:1]]) == items
+def test_an_exploratory_comparison_has_the_p_value_of_its_table():
+    found = judged_together(values(0.03), [])
+    assert (found["tcp.a.p"].value, found["tcp.a.verdict"].value) == (0.5, "exploratory")
+    assert not [key for key in found if "exploratory" in key]
+    alone = {key: item for key, item in values(0.03).items() if "exploratory" not in key}
+    assert "tcp.a.p" not in judged_together(alone, [])
+
+
+def own_verdict(key):
+    return {key: Result(**entry(key, "higher"))}
+
+
+def test_a_verdict_without_a_test_stays():
+    items = own_verdict("loss.threshold.verdict")
+    assert judged_together(items, [["loss.threshold"]]) == items
+
+
+@pytest.mark.parametrize("papers", [[KEYS], []])
+def test_an_older_run_that_has_verdicts_of_its_own_is_judged_too(papers):
+    items = values(0.9)
+    older = own_verdict("tcp.a.verdict") | items
+    assert judged_together(older, papers) == judged_together(items, papers)
 
 
 def test_a_primary_comparison_that_no_experiment_gives_is_refused():
@@ -154,14 +173,21 @@ def test_claim_and_sentence_and_report_agree(p_value, words, tmp_path):
     resting = [c for c in CLAIMS if any(k.endswith(".verdict") for k in measured_in(c.measured))]
     assert resting
     judged = judge(resting, "emulated/test", catalog(), load_measured_runs(folders))
-    # What the report prints of the same runs.
+    # What the report prints of the same runs, and what a person reads of them.
     site = _Site(tmp_path, [AnalysedRun.load(folder) for folder in folders.values()], (), "en")
+    loaded = Measured(folders)
+    deposited = judged_together(load_values(folder / VALUES_FILE for folder in folders.values()))
+    answers = answered(deposited, {key: key for key in deposited}, {})
+    assert [one["answer"] for one in site.questions] == [one["answer"] for one in answers]
     for judgement in judged:
         name = PAPER_OF[judgement.claim.document]
         printed = judged_together(made, [sources_of(name).primary, *primary_of_papers()])
         evidence = {one.label: one.value for one in judgement.evidence}
         for key in (k for k in measured_in(judgement.claim.measured) if k.endswith(".verdict")):
             assert printed[key].value == site.values[key].value
+            assert printed[key].value == loaded.values.loc[key, "value"]
+            assert printed[key].value == loaded.limits(key).loc[key, "printed"].split(" (")[0]
+            assert key not in load_values(folder / VALUES_FILE for folder in folders.values())
             assert evidence.get(key, printed[key].value) == printed[key].value
             if printed[key].value == Verdict.CANNOT_TELL:
                 assert judgement.verdict is Verdict.CANNOT_TELL

@@ -19,6 +19,7 @@ import tsnrepro
 from tsnrepro.common.errors import PublishError, RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.published import families
+from tsnrepro.records.values import load_file
 from tsnrepro.report import questions
 from tsnrepro.report.archive import unpacked, verify_archive
 from tsnrepro.report.deposit import write_deposit
@@ -147,11 +148,11 @@ def test_the_readme_begins_with_what_the_record_answers(folder):
     assert rest
     assert f"tsnrepro verify ../{TOP}.tar.gz" in preface
     assert "ARTIFACT.md" in preface
-    values = {item["key"]: item for item in json.loads((folder / VALUES).read_text("utf-8"))}
+    values = families.judged_together(load_file(folder / VALUES), [["tcp.equivalence"]])
     rows = re.findall(r"^\| (.+) \| (.+) \| `(.+)` \|$", preface, re.M)
     assert [(text, key) for text, _, key in rows] == [(QUESTION.text, QUESTION.rests_on)]
     for _, answer, key in rows:
-        assert answer == QUESTION.answers[values[key]["value"]]
+        assert answer == QUESTION.answers[values[key].value]
 
 
 def test_the_readme_links_to_files_that_are_in_it(folder):

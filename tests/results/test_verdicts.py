@@ -5,7 +5,7 @@ import pytest
 
 from tsnrepro.config.registry import experiment, experiments
 from tsnrepro.results.results import Results
-from tsnrepro.results.verdicts import CANNOT_TELL, add_alone, add_power, power_beside, with_power
+from tsnrepro.results.verdicts import CANNOT_TELL, add_power, add_test, power_beside, with_power
 from tsnrepro.stats.power import Scatter
 
 KEY = "tcp.equivalence"
@@ -75,7 +75,7 @@ def test_values_of_an_older_record_print_as_they_did():
 )
 def test_a_comparison_alone_is_judged_at_its_own_significance(p_value, verdict, expected):
     found = Results("tcp", NONE)
-    add_alone(found, KEY, p_value, verdict, [])
+    add_test(found, KEY, p_value, verdict, [])
     assert found.of(f"{KEY}.unadjusted.verdict").value == expected
 
 

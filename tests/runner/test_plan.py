@@ -1,12 +1,13 @@
 """The order of trials: random within a block, the same for a seed, and nothing left out."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.repository import root
 from tsnrepro.config import parse
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.latency import plan as latency
@@ -18,9 +19,17 @@ from tsnrepro.experiments.tcp import plan as tcp
 from tsnrepro.experiments.tcp.settings import TcpSettings
 from tsnrepro.records.store import Trial
 from tsnrepro.runner.design import Planned, in_blocks
+from tsnrepro.runner.plan import planned_trials
 
 MODULES = {"loss": loss, "tcp": tcp, "latency": latency}
 CAMPAIGNS = ("smoke", "quick", "documents")
+EVERY_CAMPAIGN = sorted(path.stem for path in (root() / "config/campaigns").glob("*.yaml"))
+# Factors that the cells of one comparison differ by, besides the configuration.
+CELLS = {
+    "loss": ("paths", "rate_mbps", "receive_buffer_bytes", "realtime_listener"),
+    "shaping": ("mode", "load_mbps"),
+    "tcp": ("duration_s",),
+}
 
 
 def blocks(trials, seed):
@@ -99,6 +108,40 @@ def test_a_campaigns_plan_is_balanced(name, experiment):
         assert item.trial.experiment == experiment
         assert item.nominal_s > item.trial.factors["duration_s"]
         assert "/" not in item.trial.name(1)
+
+
+def comparison_and_cell(trial):
+    """Return what a trial shares with those that it is compared with, and what it differs by."""
+    own = ("configuration", *CELLS.get(trial.experiment, ()))
+    if trial.factors.get("phase"):  # its loads are described, and none is compared with another
+        own = ("configuration",)
+    shared = {name: value for name, value in trial.factors.items() if name not in own}
+    return repr(shared), repr([trial.factors.get(name) for name in own])
+
+
+@pytest.mark.parametrize("name", EVERY_CAMPAIGN)
+@pytest.mark.parametrize("testbed", ["emulated", "model", "guest"])
+def test_every_cell_of_a_comparison_is_measured_in_every_block(name, testbed):
+    compared = 0
+    for experiment in campaign(name).experiments:
+        try:
+            planned = planned_trials(experiment, testbed, name)
+        except ConfigurationError:
+            continue  # not for this testbed
+        order, cells = defaultdict(list), defaultdict(lambda: defaultdict(list))
+        for item in planned:
+            shared, own = comparison_and_cell(item.trial)
+            order[shared].append(item.trial.repetition)
+            cells[shared][own].append(item.trial.repetition)
+        for shared, repetitions in cells.items():
+            blocks_of = {own: sorted(numbers) for own, numbers in repetitions.items()}
+            first, *_ = blocks_of.values()
+            assert len(first) == len({*first}), shared
+            assert all(numbers == first for numbers in blocks_of.values()), (shared, blocks_of)
+            # One block after another: nothing of another hour is paired.
+            assert order[shared] == sorted(order[shared]), shared
+            compared += len(blocks_of) > 1
+    assert compared or testbed == "guest" or name == "rfc2544-full"
 
 
 def test_the_sweep_has_every_load_of_every_payload():

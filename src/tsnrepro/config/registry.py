@@ -33,7 +33,7 @@ GRID = "grid"
 GRID_KEYS = ("grid.points.count", "grid.trials.count")
 """What follows the experiment's name in the keys of a grid's results."""
 BESIDE_VERDICT = (
-    *(f"unadjusted.{name}" for name in ("p", "verdict")),
+    *("unadjusted.p", "unadjusted.verdict", "exploratory.p"),
     *(f"power.{name}.percent" for name in ("detectable", "scatter")),
     *(f"power.{name}.count" for name in ("observed", "repetitions")),
 )

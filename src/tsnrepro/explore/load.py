@@ -23,11 +23,13 @@ from tsnrepro.config.bench import CABLE
 from tsnrepro.config.registry import BENCH, experiments
 from tsnrepro.explore.show import RawTrial
 from tsnrepro.published.documents import load_table, table_names
+from tsnrepro.published.families import judged_by_run, primary_of_papers
 from tsnrepro.records.store import RUN_FILE, open_run, read_listed_trial, read_trial
 from tsnrepro.records.tables import load_trials
 from tsnrepro.records.values import VALUES_FILE, Result, decides, load_file
 from tsnrepro.results.numbers import TEXT_UNITS
 from tsnrepro.results.runs import shown
+from tsnrepro.results.verdicts import CANNOT_TELL
 from tsnrepro.stats.estimate import Limits
 from tsnrepro.stats.long_series import Series
 
@@ -92,12 +94,15 @@ class Measured:
 
     @cached_property
     def values(self) -> pd.DataFrame:
-        """All results, one per row, by key: value, limits, unit, method, trials."""
+        """All results, one per row, by key: value, limits, unit, method, trials.
+
+        Verdicts are those of papers and report, see :mod:`tsnrepro.published.families`.
+        """
         found = [
             result.model_dump(exclude={"digits", "sha256", "run"})
             | {"unit": TEXT_UNITS.get(result.unit, result.unit), "experiment": name}
-            for name, folder in self._runs.items()
-            for result in load_file(folder / VALUES_FILE).values()
+            for name, results in self._results.items()
+            for result in results.values()
         ]
         return pd.DataFrame(found).set_index("key")
 
@@ -245,7 +250,8 @@ class Measured:
         """
         rows = [
             {"key": each.key, "printed": shown(each), "kind": _kind(each), "method": each.method}
-            for each in self._results()
+            for results in self._results.values()
+            for each in results.values()
             if fnmatchcase(each.key, keys)
         ]
         if not rows:
@@ -352,6 +358,41 @@ class Measured:
             raise RecordError(f"the links have {rates[0]}, and those of the baseline {rates[1]}")
         return beside_baseline(self.trials("loss"), other.trials("loss"))
 
+    def verdicts_beside(self, other: "Measured | str") -> pd.DataFrame:
+        """Return the verdicts that papers rest on beside those of another run of the campaign.
+
+        What a paper concludes should be what the next run concludes.
+
+        Parameters
+        ----------
+        other
+            Another run, or its name as for :func:`load`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            By key: ``verdict``, ``verdict_other``, and ``agreement``: ``alike``; ``one decides``
+            where the other cannot tell; or ``reversed`` where both decide and differ. One that
+            either run did not measure is left out.
+
+        Examples
+        --------
+        >>> quick = tsnrepro.load("model/quick")
+        >>> set(quick.verdicts_beside("model/quick")["agreement"])
+        {'alike'}
+        """
+        beside = load(other) if isinstance(other, str) else other
+        keys = dict.fromkeys(f"{key}.verdict" for keys in primary_of_papers() for key in keys)
+        table = pd.concat(
+            [each.values["value"].reindex(list(keys)) for each in (self, beside)],
+            axis=1,
+            keys=["verdict", "verdict_other"],
+        ).dropna()
+        open_in = (table == CANNOT_TELL).any(axis=1)
+        alike = table["verdict"] == table["verdict_other"]
+        agreement = np.select([alike, open_in], ["alike", "one decides"], "reversed")
+        return table.assign(agreement=agreement)
+
     def _bench(self) -> dict[str, Any]:
         """Return the settings of the bench that loss was measured on, empty if it is none."""
         from tsnrepro.results import testbed  # noqa: PLC0415
@@ -359,9 +400,12 @@ class Measured:
         facts = testbed.facts_of(self._manifest("loss"))[1]
         return facts["settings"] if facts["testbed"] == BENCH else {}
 
-    def _results(self) -> list[Result]:
-        folders = self._runs.values()
-        return [each for folder in folders for each in load_file(folder / VALUES_FILE).values()]
+    @cached_property
+    def _results(self) -> dict[str, dict[str, Result]]:
+        """The results of each experiment, with the verdicts that papers and report print."""
+        return judged_by_run(
+            {name: load_file(folder / VALUES_FILE) for name, folder in self._runs.items()}
+        )
 
     def _manifest(self, experiment: str) -> Path:
         if experiment not in self._runs:

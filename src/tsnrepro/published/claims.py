@@ -31,7 +31,7 @@ from tsnrepro.published.expressions import (
     Operand,
     operand_of,
 )
-from tsnrepro.published.families import EXPLORATORY, judged_together
+from tsnrepro.published.families import EXPLORATORY, judged_together, measured_key
 from tsnrepro.published.intervals import Interval, format_number, format_range
 from tsnrepro.published.measured_runs import MeasuredRun
 from tsnrepro.published.rules.base import RowScope, cell_value
@@ -239,10 +239,11 @@ class _Scope:
         return values
 
     def _measured(self, key: str) -> Operand:
-        run = next((run for run in self.runs if key in run.values), None)
-        if run is None:
+        result = self.values.get(key)
+        made_of = {key, measured_key(key)}
+        run = next((run for run in self.runs if made_of & run.values.keys()), None)
+        if run is None or result is None:
             raise MissingResultError(f"not measured here: {key}")
-        result = self.values[key]
         _check_line_rate(result, run)
         if result.value is None and result.low is None and result.high is None:
             why = f": {result.method}" if result.method else ""

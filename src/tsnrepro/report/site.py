@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.published.families import judged_together
-from tsnrepro.records.values import TABLES_FOLDER, VALUES_FILE, Result, load_file, load_values
+from tsnrepro.published.families import judged_by_run
+from tsnrepro.records.values import TABLES_FOLDER, VALUES_FILE, Result, load_file
 from tsnrepro.report.figures import (
     as_script,
     figures_of,
@@ -128,14 +128,10 @@ class _Site:
         self.output, self.runs, self.language = output, runs, language
         self.text = translator(language)
         self.papers = [Path(paper) for paper in papers]
-        values = load_values(run.folder / VALUES_FILE for run in runs)
-        self.values = judged_together(values)
-        self.values_of = {
-            run.experiment.name: {
-                key: self.values[key] for key in load_file(run.folder / VALUES_FILE)
-            }
-            for run in runs
-        }
+        self.values_of = judged_by_run(
+            {run.experiment.name: load_file(run.folder / VALUES_FILE) for run in runs}
+        )
+        self.values = {key: item for own in self.values_of.values() for key, item in own.items()}
         self.addresses = {
             key: f"{name}.html#{_UNMEASURED if _is_unmeasured(item) else key}"
             for name, found in self.values_of.items()

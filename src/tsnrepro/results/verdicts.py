@@ -1,9 +1,9 @@
-"""Beside each verdict: what the comparison says alone, and what its campaign could have found.
+"""What a comparison says alone, and what its campaign could have found.
 
-A verdict ``KEY.verdict`` of a family of comparisons has ``KEY.unadjusted.p`` and
-``KEY.unadjusted.verdict``, from which a paper judges its primary comparisons together, and
-``KEY.power...``: the effect that such a campaign finds in 80 % of cases, and how many repetitions
-would find a smaller one.
+An analysis gives ``KEY.unadjusted.p`` and ``KEY.unadjusted.verdict``. Whoever shows them has
+``KEY.p`` and ``KEY.verdict`` of :mod:`tsnrepro.published.families`, which judges a paper's primary
+comparisons together; of others it shows ``KEY.exploratory.p``. ``KEY.power...`` are the effect that
+such a campaign finds in 80 % of cases, and how many repetitions would find a smaller one.
 """
 
 import math
@@ -32,14 +32,37 @@ _DEVIATION = {
 _UNKNOWN = "unknown: neither limits nor loads tried show it"
 
 
-def add_alone(
-    results: Results, key: str, p_value: float | None, verdict: str | None, trials: Iterable[str]
+def add_test(
+    results: Results,
+    key: str,
+    p_value: float | None,
+    verdict: str | None,
+    trials: Iterable[str],
+    *,
+    beside: tuple[float | None, str] | None = None,
 ) -> None:
-    """Add the p value and the verdict of a comparison as if it were the only one."""
+    """Add the p value and the verdict of a comparison as if it were the only one.
+
+    Parameters
+    ----------
+    results, key
+        The verdict's, without its last word.
+    p_value, verdict
+        None where nothing was compared.
+    trials
+        Of the comparison.
+    beside
+        The p value that is shown where the comparison is exploratory, that of the family of its
+        table, and its method, or why nothing was compared.
+    """
     p_value = None if p_value is None or math.isnan(p_value) else p_value
     method = f"of this comparison alone, at {SIGNIFICANCE:g}"
     found = verdict if p_value is not None and p_value <= SIGNIFICANCE else CANNOT_TELL
     word = None if verdict is None else found
+    if beside is not None:
+        shown_p, how = beside
+        method = method if verdict else how
+        results.value(f"{key}.exploratory.p", shown_p, trials, digits=3, method=how)
     results.value(f"{key}.unadjusted.p", p_value, trials, digits=4, method=method)
     results.value(f"{key}.unadjusted.verdict", word, trials, method=method)
 

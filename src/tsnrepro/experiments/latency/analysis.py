@@ -25,7 +25,7 @@ from tsnrepro.results.estimates import (
     total,
 )
 from tsnrepro.results.results import Results
-from tsnrepro.results.verdicts import CANNOT_TELL, SIGNIFICANCE, add_alone, add_power
+from tsnrepro.results.verdicts import SIGNIFICANCE, add_power, add_test
 from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.equivalence import Verdict, equivalence
 from tsnrepro.stats.estimate import DEFAULT_LEVEL, LEVEL_OF_EACH_LOOK, Estimate
@@ -225,11 +225,8 @@ def add_comparisons(
     names = trials["trial"]
     for (name, change), alone, p_value in zip(changes.items(), p_values, adjusted, strict=True):
         direction = "lower" if change.estimate.value < 0 else "higher"
-        verdict = direction if p_value < SIGNIFICANCE else CANNOT_TELL
-        results.value(f"latency.{name}.verdict", verdict, trials["trial"], method=method)
-        key = f"latency.{name}.p"
-        results.value(key, float(p_value), trials["trial"], digits=3, method=method)
-        add_alone(results, f"latency.{name}", float(alone), direction, names)
+        beside = float(p_value), method
+        add_test(results, f"latency.{name}", float(alone), direction, names, beside=beside)
         found = scatter_of_groups(change.estimate, frer, control, f"{name}_us")
         tests = len(changes) * _LOOKS
         add_power(results, f"latency.{name}", found, names, percent=MARGIN_PERCENT, tests=tests)
@@ -245,10 +242,8 @@ def _equivalent(
         found = equivalence(values, against, MARGIN_PERCENT, LEVEL_OF_EACH_LOOK, paired=paired)
         verdict, p_value = found.verdict, min(1.0, _LOOKS * found.p_verdict)
         scatter = scatter_of_pairs(found.difference, values, against, paired=paired)
-    method = "two one-sided t tests on logarithms, by repetition"
     key = "latency.p50.equivalence"
-    results.value(f"{key}.verdict", str(verdict), trials["trial"], method=method)
-    add_alone(results, key, p_value, str(verdict), trials["trial"])
+    add_test(results, key, p_value, str(verdict), trials["trial"])
     how: dict[str, Any] = {"percent": MARGIN_PERCENT, "tests": _LOOKS, "equivalence": True}
     add_power(results, key, scatter, trials["trial"], **how)
     method = "chosen before measuring"

@@ -1,5 +1,6 @@
 """Loss against offered load: ratios, thresholds, locations, and FRER against control."""
 
+import math
 from dataclasses import replace
 from typing import get_args
 
@@ -398,8 +399,11 @@ def _compared(
 ) -> None:
     """Add both thresholds, their ratio and difference, and the verdict."""
     swept = sweeps(trials, lossy)
-    for configuration, own in swept.items():
-        found = threshold(own, ceiling=highest[configuration]) if own else unknown("Mb/s")
+    alone = {
+        configuration: threshold(own, ceiling=highest[configuration]) if own else unknown("Mb/s")
+        for configuration, own in swept.items()
+    }
+    for configuration, found in alone.items():
         names = trials.loc[trials["configuration"] == configuration, "trial"]
         results.estimate(f"{name}.{configuration}.mbps", found, digits, names)
     ratio = gap = unknown(why="a configuration was not measured")
@@ -409,10 +413,22 @@ def _compared(
     gap = replace(gap, unit="Mb/s")
     results.estimate(f"{name}.difference.mbps", gap, digits, trials["trial"])
     method = f"where the ratio's limits lie; equivalent within {MARGIN_PERCENT:g} %"
+    method += _direction_not_shown(alone["control"])
     verdict = _verdict(ratio)
     results.value(f"{name}.verdict", verdict, trials["trial"], method=method)
     scatter = _scatter(ratio, swept)
     add_power(results, name, scatter, trials["trial"], percent=MARGIN_PERCENT)
+
+
+def _direction_not_shown(control: Estimate) -> str:
+    """Return which verdict the loads tried cannot give, empty where they can give each.
+
+    Loads show no configuration above another whose own limits reach above all of them.
+    """
+    if not (math.isnan(control.value) and control.decides):
+        return ""
+    word, side = ("FRER", "above") if math.isfinite(control.low) else ("control", "below")
+    return f"; {word} higher cannot be shown: control's limits reach {side} the loads tried"
 
 
 def _scatter(ratio: Estimate, swept: dict[str, list[Sweep]]) -> Scatter | None:

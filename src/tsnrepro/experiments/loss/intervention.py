@@ -15,7 +15,7 @@ import pandas as pd
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.results.estimates import difference_of_share, known, loss, shared
 from tsnrepro.results.results import Results
-from tsnrepro.results.verdicts import SIGNIFICANCE, add_alone, write_power
+from tsnrepro.results.verdicts import SIGNIFICANCE, add_test, write_power
 from tsnrepro.stats.comparisons import holm
 from tsnrepro.stats.power import rise_of_share_found
 from tsnrepro.stats.proportions import StratifiedComparison, compare_within_strata
@@ -134,10 +134,9 @@ def add_verdicts(results: Results, trials_of: pd.DataFrame) -> dict[str, Change]
             key = f"{NAME}.{name}.{side}"
             results.value(f"{key}.trials.count", each and each.trials[place], trials)
             results.value(f"{key}.lossy.count", each and each.outcomes[place], trials)
-        results.value(f"{NAME}.{name}.p", p_value, trials, digits=4, method=method)
-        results.value(f"{NAME}.{name}.verdict", _verdict(each, p_value), trials, method=method)
         alone = None if each is None else each.p_value
-        add_alone(results, f"{NAME}.{name}", alone, _direction(each), trials)
+        beside = p_value, method
+        add_test(results, f"{NAME}.{name}", alone, _direction(each), trials, beside=beside)
         power = _power(each, both[name], len(there))
         write_power(results, f"{NAME}.{name}", trials, **power)
     return changes
@@ -156,15 +155,6 @@ def _compared(both: pd.DataFrame) -> StratifiedComparison | None:
     """Compare the trials with and without a change; None where no block has both."""
     found = compare_within_strata(both["lossy_percent"] > 0, both["changed"], both["block"])
     return found if found.trials[0] else None
-
-
-def _verdict(found: StratifiedComparison | None, p_value: float) -> str | None:
-    """Return whether with a change fewer trials lose, or more, or neither is shown."""
-    if found is None:
-        return None
-    if p_value >= SIGNIFICANCE:
-        return "cannot tell"
-    return _direction(found)
 
 
 def _direction(found: StratifiedComparison | None) -> str | None:

@@ -472,9 +472,7 @@ def _line_limit(throughputs: pd.DataFrame) -> rates.Rates | None:
 
 
 def _threshold(results: Results, size: str, table: pd.DataFrame) -> None:
-    # Those that have one; where it lies beyond the loads tried, only a limit of it is known.
-    known = table[["threshold_pps", "threshold_low_pps", "threshold_high_pps"]].notna().any(axis=1)
-    found = table[known]
+    found = table[table["goal"] == "systematic"]
     for configuration in CONFIGURATIONS:
         group = found[found["configuration"] == configuration]
         mbps = group["threshold_pps"] * group["payload_bytes"] * 8 / 1e6

@@ -6,6 +6,7 @@ from itertools import pairwise
 from tsnrepro.experiments.rfc2544.load_trial import LoadTrial, Series
 from tsnrepro.experiments.rfc2544.settings import SystematicSettings
 from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, departures, offered_at
+from tsnrepro.stats.estimate import Limits
 from tsnrepro.stats.thresholds import Sweep, highest_rate_without_loss, threshold
 
 _METHOD = "systematic"
@@ -16,8 +17,10 @@ def search(series: Series, settings: SystematicSettings) -> ThroughputResult:
 
     The lower bound is the highest load such that no trial there or below lost anything, which is
     what RFC 2544 (26.1) asks of a rate; one stall anywhere below the limit decides it. The
-    threshold is the rate at which loss sets in, with its interval
-    (:func:`tsnrepro.stats.thresholds.threshold`), from the repetitions of the last grid.
+    threshold is the rate at which loss sets in (:func:`tsnrepro.stats.thresholds.threshold`), by
+    all trials of the last grid. A search is one repetition, for its trials share their hour: it has
+    the range of loads at which some trials lose and others do not, and only further searches show
+    how far thresholds scatter.
     Each later grid reaches one step of the one before to both sides of the load that best parts
     the trials so far (:func:`parting`).
 
@@ -112,23 +115,19 @@ def _result(
 def _threshold(
     trials: list[LoadTrial], settings: SystematicSettings
 ) -> dict[str, float | str | int | None]:
-    """Return the threshold of trials of one duration, which it belongs to."""
-    loads = [trial.rate_pps for trial in trials]
-    fails = _fails(trials, settings)
-    # The trials of a load follow one another: the k-th of each load are the k-th repetition.
-    times = max(loads.count(load) for load in set(loads))
-    sweeps = [Sweep(loads[k::times], fails[k::times]) for k in range(times)]
-    estimate = threshold(sweeps, unit="datagrams/s")
+    """Return the threshold of trials of one duration, which it belongs to.
+
+    ``low`` is the highest load at and below which none fails, ``high`` the lowest at and above
+    which all do; None where there is none.
+    """
+    loads, fails = [trial.rate_pps for trial in trials], _fails(trials, settings)
+    estimate = threshold([Sweep(loads, fails)], unit="datagrams/s")
+    passed = max((load for load, failed in zip(loads, fails, strict=True) if not failed), default=0)
     return {
-        "value": _finite(estimate.value),
-        "low": _finite(estimate.low),
-        "high": _finite(estimate.high),
-        "level": estimate.level,
-        "method": estimate.method,
-        "trials": estimate.n,
+        "value": estimate.value if math.isfinite(estimate.value) else None,
+        "low": highest_rate_without_loss(loads, fails),
+        "high": min((load for load in loads if load > passed), default=None),
+        "method": f"{Limits.RANGE} of loads at which some trials lose; {estimate.method}",
+        "trials": len(trials),
         "duration_s": trials[0].load.duration_s,
     }
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

@@ -30,8 +30,8 @@ HELD_AGAINST: tuple[tuple[Mode, Mode, Kind, tuple[str, ...]], ...] = (
 """Modes compared, in which kind of part, and by which statistics."""
 ALIKE_MARGIN_PERCENT = 5.0
 """Mean latencies that differ by less count as alike, whatever was measured."""
-RANKED_FROM = 10
-"""Repetitions from which signed ranks can be significant after Holm's correction of 20 rows."""
+RANKED_FROM = 9
+"""Repetitions from which signed ranks can be significant after Holm's correction of twelve rows."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ _MODEL_SECONDS = 0.1
 # Settings of a part that do not decide what one trial measures.
 _NOT_OF_A_TRIAL = {
     *("modes", "loads_mbps", "testbeds", "name", "max_stalled_percent", "max_stall_ms"),
-    *("repetitions", "mode_repetitions"),
+    "repetitions",
 }
 # Settings that came later, and the values that trials had before: those are not stored.
 _OMITTED = {"switch": "kernel", "toggles": None, "threads": 1, "receivers": "one"}
@@ -100,12 +100,12 @@ def plan(settings: ShapingSettings, seed: int, kind: str) -> list[Planned]:
 def repeated(part: ShapingPart, repetitions: int) -> Iterator[tuple[Factors, int]]:
     """Yield every mode and load of a part with the numbers of its repetitions.
 
-    ``repetitions`` are those of a part without a number of its own. ``direct`` has no port to
-    share with the load, so it is measured idle only.
+    ``repetitions`` are those of a part without a number of its own. Each has all modes and loads,
+    for modes are compared within repetitions. ``direct`` has no port to share with the load, so it
+    is measured idle only.
     """
-    usual = part.repetitions or repetitions
     for mode in part.modes:
         for load in [0.0] if mode == "direct" else part.loads_mbps:
             factors = Factors.one(part, mode, load)
-            for repetition in range(1, part.mode_repetitions.get(mode, usual) + 1):
+            for repetition in range(1, (part.repetitions or repetitions) + 1):
                 yield factors, repetition

@@ -103,9 +103,6 @@ class _Conditions(ConfigModel):
     """UDP payload of the load, in bytes."""
     repetitions: Repetitions | None = None
     """Trials of each mode and load; by default the experiment's."""
-    mode_repetitions: Annotated[dict[Mode, Repetitions], formerly("repetitions_of")] = {}
-    """Repetitions by mode, of modes that need fewer or more: fewer suffice for one that differs
-    much from the others."""
     max_stalled_percent: Percent | None = None
     """Repeat a trial, within its attempts, in which a machine stalled at more than this share of
     the stall meter's checks, after all others are measured. If all attempts were disturbed, the
@@ -175,8 +172,6 @@ class ShapingPart(_Conditions):
             raise ValueError("mode cbs needs idle_slope_mbps")
         if self.software_bridge and (wrong := [m for m in self.modes if m in _OF_A_KERNEL]):
             raise ValueError(f"the software bridge has no mode {', '.join(wrong)}")
-        if wrong := [mode for mode in self.mode_repetitions if mode not in self.modes]:
-            raise ValueError(f"mode_repetitions has {', '.join(wrong)}, which modes does not")
         if self.priority == self.load_priority:
             raise ValueError(
                 f"priority and load_priority are both {self.priority}: no mode would shape"

@@ -31,7 +31,7 @@ from tsnrepro.experiments.shaping.settings import (
 )
 from tsnrepro.results.estimates import decimals_of, unknown
 from tsnrepro.results.results import Results
-from tsnrepro.results.verdicts import CANNOT_TELL, SIGNIFICANCE, add_alone, add_power
+from tsnrepro.results.verdicts import SIGNIFICANCE, add_power, add_test
 from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.power import in_percent
 from tsnrepro.stats.replication import median_over_runs
@@ -274,12 +274,8 @@ def _verdict(results: Results, key: str, row: dict, names: Iterable[str], family
     if pd.notna(row["ratio"]):
         direction = "lower" if row["ratio"] < 1 else "higher"
         method = f"Holm over {family} at {SIGNIFICANCE:g}"
-    decided = direction is None or row["p_adjusted"] < SIGNIFICANCE
-    verdict = direction if decided else CANNOT_TELL
-    results.value(f"{key}.verdict", verdict, names, method=method)
     p_adjusted = None if pd.isna(row["p_adjusted"]) else row["p_adjusted"]
-    results.value(f"{key}.p", p_adjusted, names, digits=3, method=method)
-    add_alone(results, key, row["p_value"], direction, names)
+    add_test(results, key, row["p_value"], direction, names, beside=(p_adjusted, method))
     how = {"percent": modes.ALIKE_MARGIN_PERCENT, "tests": max(1, row["tests"])}
     add_power(results, key, row["scatter"], names, **how)
 
@@ -292,9 +288,7 @@ def _alike(results: Results, run: Run, row: dict) -> None:
     columns = ("difference_percent", "low_percent", "high_percent")
     estimate = _estimate(row, columns, row["reference"], "%")
     results.estimate(f"{key}.difference.percent", estimate, 1, names)
-    method = f"two one-sided tests, margin {modes.ALIKE_MARGIN_PERCENT:g} %"
-    results.value(f"{key}.verdict", row["alone"], names, method=method)
-    add_alone(results, key, row["p_verdict"], row["alone"], names)
+    add_test(results, key, row["p_verdict"], row["alone"], names)
     scatter = row["scatter"]
     margin = modes.ALIKE_MARGIN_PERCENT
     add_power(results, key, scatter, names, percent=margin, equivalence=True)

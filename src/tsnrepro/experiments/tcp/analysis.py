@@ -18,7 +18,7 @@ from tsnrepro.results.estimates import (
     unknown,
 )
 from tsnrepro.results.results import Results
-from tsnrepro.results.verdicts import add_alone, add_power
+from tsnrepro.results.verdicts import add_power, add_test
 from tsnrepro.stats.equivalence import Verdict, equivalence
 from tsnrepro.stats.power import scatter_of_pairs
 
@@ -140,15 +140,13 @@ def add_comparison(
     frer, control = of["frer"], of["control"]
     change = relative(frer, control, "goodput_mbps")
     results.estimate(f"{name}.difference.percent", change.estimate, 2, trials["trial"])
-    method = "two one-sided t tests on logarithms, by repetition"
     verdict, p_value, alone, scatter = Verdict.CANNOT_TELL, math.nan, math.nan, None
     values, against, paired = in_pairs(frer, control, "goodput_mbps")
     if len(values) and len(against):
         tested = equivalence(values, against, MARGIN_PERCENT, paired=paired)
         verdict, p_value, alone = tested.verdict, tested.p_value, tested.p_verdict
         scatter = scatter_of_pairs(tested.difference, values, against, paired=paired)
-    results.value(f"{name}.equivalence.verdict", str(verdict), trials["trial"], method=method)
-    results.value(f"{name}.equivalence.p", p_value, trials["trial"], digits=4, method=method)
     key, names = f"{name}.equivalence", trials["trial"]
-    add_alone(results, key, alone, str(verdict), names)
+    beside = p_value, "two one-sided t tests on logarithms, by repetition"
+    add_test(results, key, alone, str(verdict), names, beside=beside)
     add_power(results, key, scatter, names, percent=MARGIN_PERCENT, equivalence=True)
