@@ -2,6 +2,7 @@ from functools import cache
 from pathlib import Path
 
 from tsnrepro.common.code_digest import code_digest
+from tsnrepro.config.files import campaign
 from tsnrepro.papers.diff import compared_with, files_compared_with, papers_compared
 from tsnrepro.imports.manifest import is_imported
 from tsnrepro.experiments.studies.chunks import results_of_study
@@ -51,6 +52,15 @@ def what_to_measure(wildcards):
         f"config/campaigns/{wildcards.campaign}.yaml",
         f"config/testbeds/{wildcards.testbed}.yaml",
     ]
+
+
+def parts_to_measure(wildcards):
+    """Return what stands for the parts of a grid on the model; elsewhere a grid has one."""
+    if wildcards.testbed != "model":
+        return []
+    parts = campaign(wildcards.campaign).parts
+    folder = "results/{testbed}/{campaign}/{experiment}/parts"
+    return [f"{folder}/{part}-of-{parts}" for part in range(parts)]
 
 
 def threads_to_measure(wildcards):
