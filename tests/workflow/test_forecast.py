@@ -133,3 +133,18 @@ def test_a_plan_counts_trials_as_the_status_does(repository, monkeypatch):
     counted = status.status_of("emulated", "two", "tcp")
     assert (found.trials, found.recorded) == (counted.planned, counted.recorded)
     assert (found.trials, found.possible) == (len(items) - 1, 1)
+
+
+def test_what_is_measured_at_once_takes_its_time_once(repository):
+    write_campaign(repository, "two", 2)
+    grid = (repository / "config/campaigns/two.yaml").read_text()
+    grid += "papers: false\nvary: {queue_bytes: [16384, 262144]}\n"
+    (repository / "config/campaigns/grid.yaml").write_text(grid)
+    hosts = {("emulated", "two", name): 60.0 for name in ("loss", "tcp")}
+    model = {("model", "two", name): 30.0 for name in ("loss", "tcp", "latency", "shaping")}
+    assert forecast.elapsed_s(hosts, 4) == 120
+    assert forecast.elapsed_s(model, 1) == 120
+    assert forecast.elapsed_s(hosts | model, 2) == 120 + 60
+    assert forecast.elapsed_s(model, 64) == 30, "one run is on one processor"
+    assert forecast.elapsed_s({("model", "grid", "loss"): 60.0}, 2) == 30, "but a grid has parts"
+    assert forecast.elapsed_s({}, 2) == 0

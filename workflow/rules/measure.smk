@@ -6,7 +6,9 @@ rule measure:
     input:
         what_to_measure,
         parts_to_measure,
-        notebook="notebooks/measure/{experiment}.ipynb",
+        notebook=lambda wildcards: unless_copied(
+            wildcards, f"notebooks/measure/{wildcards.experiment}.ipynb"
+        ),
     output:
         "results/{testbed}/{campaign}/{experiment}/run.json",
     log:

@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -14,6 +14,7 @@ from tsnrepro.common.repository import root
 from tsnrepro.config import load
 from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.files import campaign, raw_root
+from tsnrepro.config.registry import MODEL
 from tsnrepro.imports.manifest import is_imported
 from tsnrepro.records.files import canonical_json
 from tsnrepro.records.store import (
@@ -27,7 +28,7 @@ from tsnrepro.records.store import (
 )
 from tsnrepro.runner.design import Planned
 from tsnrepro.runner.plan import planned_trials
-from tsnrepro.workflow.selection import plan
+from tsnrepro.workflow.selection import SelectedRun, plan
 
 # Weight of the nominal times against the recorded ones, s.
 _PRIOR_SECONDS = 5.0
@@ -83,6 +84,23 @@ def spent_s(documents: Iterable[dict[str, Any]]) -> float:
 def expected_s(testbed: str, experiment: str, nominal_s: float) -> float:
     """Return how long trials of some nominal seconds should take to measure, s; 0 of none."""
     return _RUN_SECONDS + nominal_s * times_nominal(testbed, experiment) if nominal_s else 0.0
+
+
+def elapsed_s(expected: Mapping[tuple[str, str, str], float], cores: int) -> float:
+    """Return in what time a campaign is measured, s.
+
+    Parameters
+    ----------
+    expected
+        Seconds of each run, by testbed, campaign and experiment.
+    cores
+        Number of processors. Runs on hosts are measured one after the other, with nothing beside
+        them; those on the model beside each other, and a grid in parts.
+    """
+    alone = sum(seconds for run, seconds in expected.items() if run[0] != MODEL)
+    beside = {run: seconds for run, seconds in expected.items() if run[0] == MODEL}
+    whole = [seconds for run, seconds in beside.items() if not campaign(run[1]).vary]
+    return alone + max([sum(beside.values()) / cores, *whole])
 
 
 def _seconds(document: dict[str, Any]) -> float:
@@ -186,6 +204,11 @@ def forecasts(campaign_name: str | None = None, testbed: str | None = None) -> l
     chosen = chosen.model_copy(update={n: value for n, value in given.items() if value})
     planned = plan(chosen)
     runs = dict.fromkeys([*planned.runs, *(run for paper in planned.papers for run in paper.runs)])
+    return forecasts_of(runs)
+
+
+def forecasts_of(runs: Iterable[SelectedRun]) -> list[Forecast]:
+    """Return what is to be measured of some runs; of those that are imported, nothing is."""
     return [
         _forecast(run.testbed, run.campaign, run.experiment)
         for run in runs
@@ -215,24 +238,27 @@ def _sizes(testbed: str, experiment: str) -> Iterator[int]:
         yield sum(path.stat().st_blocks * 512 for path in folder.iterdir())
 
 
-def as_text(found: list[Forecast]) -> str:
-    """Format forecasts as a table with its totals."""
-    lines = [f"{'experiment':12} {'testbed':12} {'trials':>6} {'missing':>7}  {'time':10} disk"]
+def as_text(found: list[Forecast], cores: int = 1) -> str:
+    """Format forecasts as a table with its totals, the time as on so many processors."""
+    heads = f"{'trials':>6} {'recorded':>8} {'missing':>7}"
+    lines = [f"{'experiment':12} {'testbed':12} {heads}  {'time':10} disk"]
     for each in found:
         missing = each.trials - each.recorded
         more = f"  up to {each.possible} more trials" if each.possible else ""
+        counts = f"{each.trials:6} {each.recorded:8} {missing:7}"
         lines.append(
-            f"{each.experiment:12} {each.testbed:12} {each.trials:6} {missing:7}  "
+            f"{each.experiment:12} {each.testbed:12} {counts}  "
             f"{duration(each.left_s):10} {_megabytes(each.left_bytes)}{more}"
         )
     sizes = [each.left_bytes for each in found]
     known = sum(size for size in sizes if size is not None)
     beside = " without those of unknown size" if None in sizes else ""
+    expected = {(each.testbed, each.campaign, each.experiment): each.left_s for each in found}
     free = shutil.disk_usage(root()).free
     lines += [
         "",
         f"to measure: {sum(each.trials - each.recorded for each in found)} trials, about "
-        f"{duration(sum(each.left_s for each in found))}; analyses and papers take minutes more",
+        f"{duration(elapsed_s(expected, cores))}; analyses and papers take minutes more",
         f"disk: {_megabytes(known)}{beside}, {free / 1e9:.1f} GB are free",
     ]
     return "\n".join(lines)
