@@ -1,11 +1,14 @@
 """How long a campaign will take and how much disk it needs, from what this machine recorded."""
 
+import json
 import math
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tsnrepro.common.durations import duration
@@ -32,7 +35,7 @@ from tsnrepro.workflow.selection import SelectedRun, plan
 
 # Weight of the nominal times against the recorded ones, s.
 _PRIOR_SECONDS = 5.0
-# To start a notebook, and to bring up the testbed the first time.
+# To start a notebook, and to bring up the testbed the first time, where none was started here.
 _RUN_SECONDS = 5.0
 # A longer wait between two trials is a run that was interrupted and gone on with.
 _INTERRUPTED_SECONDS = 120.0
@@ -81,9 +84,39 @@ def spent_s(documents: Iterable[dict[str, Any]]) -> float:
     return spent
 
 
-def expected_s(testbed: str, experiment: str, nominal_s: float) -> float:
+def start_s(testbed: str) -> float:
+    """Return how long a run takes besides its trials, s: the median of those on this machine."""
+    found = [
+        besides
+        for path in (root() / "results").glob(f"{testbed}/*/*/measure.ipynb")
+        if (besides := _besides_trials_s(path)) is not None
+    ]
+    return median(found) if found else _RUN_SECONDS
+
+
+def _besides_trials_s(notebook: Path) -> float | None:
+    """Return how long a notebook ran that measured, less its trials; None if it did not end."""
+    try:
+        ran = json.loads(notebook.read_text(encoding="utf-8"))["metadata"]["papermill"]
+        began, ended = (datetime.fromisoformat(ran[key]) for key in ("start_time", "end_time"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    folder = raw_root().joinpath(*notebook.parts[-4:-1])
+    documents = [read_trial(path.parent) for path in folder.glob(f"[!.]*/{DOCUMENT}")]
+    its_own = [
+        each
+        for each in documents
+        if "started" in each and began <= datetime.fromisoformat(each["started"]) <= ended
+    ]
+    return max(0.0, (ended - began).total_seconds() - spent_s(its_own))
+
+
+def expected_s(testbed: str, campaign_name: str, experiment: str, nominal_s: float) -> float:
     """Return how long trials of some nominal seconds should take to measure, s; 0 of none."""
-    return _RUN_SECONDS + nominal_s * times_nominal(testbed, experiment) if nominal_s else 0.0
+    if not nominal_s:
+        return 0.0
+    jobs = 1 + (campaign(campaign_name).parts if testbed == MODEL else 0)
+    return jobs * start_s(testbed) + nominal_s * times_nominal(testbed, experiment)
 
 
 def elapsed_s(expected: Mapping[tuple[str, str, str], float], cores: int) -> float:
@@ -228,7 +261,7 @@ def _forecast(testbed: str, campaign_name: str, experiment: str) -> Forecast:
         trials=counted.planned,
         recorded=counted.recorded,
         possible=counted.possible,
-        left_s=expected_s(testbed, experiment, counted.left_s),
+        left_s=expected_s(testbed, campaign_name, experiment, counted.left_s),
         trial_bytes=sum(sizes) / len(sizes) if sizes else None,
     )
 

@@ -119,7 +119,7 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
         other=len([name for name in there - counted.names if not name.startswith("warm-up-")])
         if planned
         else 0,
-        left_s=expected_s(testbed, experiment, counted.left_s),
+        left_s=expected_s(testbed, campaign_name, experiment, counted.left_s),
         analysis=f"stale: {gone}" if gone else _analysis(store, planned),
     )
 
@@ -263,7 +263,7 @@ def _left_s(testbed: str, campaign_name: str, experiment: str) -> float:
         planned = planned_trials(experiment, testbed, campaign_name)
         store = RawStore(raw_root(), testbed, campaign_name, experiment)
         nominal_s = count_trials(planned, store, campaign(campaign_name).attempts).left_s
-        return expected_s(testbed, experiment, nominal_s)
+        return expected_s(testbed, campaign_name, experiment, nominal_s)
     except (ConfigurationError, RecordError):
         return 0.0
 
