@@ -16,10 +16,11 @@ from tsnrepro.config.files import analysed_experiment
 from tsnrepro.config.registry import experiments
 from tsnrepro.records.integrity import check_seals
 from tsnrepro.workflow.campaign_output import EXPECTED, STOPPING
+from tsnrepro.workflow.forecast import as_text, elapsed_s, forecasts_of
 from tsnrepro.workflow.notebooks import PAGE
 from tsnrepro.workflow.selection import plan
 from tsnrepro.workflow.startup import disable_rate_limiter, stop_on_signals
-from tsnrepro.workflow.status import refresh_copies, seconds_to_measure
+from tsnrepro.workflow.status import current_copies, refresh_copies, seconds_to_measure
 
 
 configfile: "config/config.yaml"
@@ -64,7 +65,10 @@ include: "workflow/rules/study.smk"
 include: "workflow/rules/publish.smk"
 
 
-refresh_copies((run.testbed, run.campaign, run.experiment) for run in RUNS)
+if workflow.output_settings.dryrun:
+    print(as_text(forecasts_of(RUNS), workflow.cores or 1), file=sys.stderr)
+else:
+    refresh_copies(COPIES)
 
 # Up-to-date results are not re-read, so they must be what they were when they were analysed.
 try:
@@ -89,7 +93,7 @@ onstart:
     )
     expected = seconds_to_measure((run.testbed, run.campaign, run.experiment) for run in RUNS)
     left = (
-        f"; about {duration(sum(expected.values()))} of measuring"
+        f"; about {duration(elapsed_s(expected, workflow.cores))} of measuring"
         if any(expected.values())
         else ""
     )

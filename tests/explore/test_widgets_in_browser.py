@@ -7,6 +7,8 @@ import pytest
 from browser_tabs import CHROMIUM
 from jupyterlab_server import jupyterlab
 
+from tsnrepro.runner.control import RUN_CONTROL, controlled
+
 # A kernel starts slowly on a busy machine.
 TIMEOUT_MS = 240_000
 PICTURE = ".widget-image"
@@ -18,12 +20,17 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def lab(notebooks_repository, tmp_path_factory):
-    state = tmp_path_factory.mktemp("jupyterlab")
-    repository = state / "repository"
-    shutil.copytree(notebooks_repository, repository)
-    results = repository / "results" / "model"
+def repository(notebooks_repository, tmp_path_factory):
+    copy = tmp_path_factory.mktemp("copy") / "repository"
+    shutil.copytree(notebooks_repository, copy)
+    results = copy / "results" / "model"
     shutil.copytree(results / "short", results / "short-again")  # to compare with
+    return copy
+
+
+@pytest.fixture(scope="module")
+def lab(repository, tmp_path_factory):
+    state = tmp_path_factory.mktemp("jupyterlab")
     with jupyterlab(repository, state, PYTHONPATH=str(repository / "src")) as address:
         yield address
 
@@ -63,6 +70,23 @@ def updated(page, address=""):
         arg=[PICTURE, address],
     )
     return page.locator(PICTURE).first.get_attribute("src")
+
+
+def test_what_is_being_measured_is_shown_as_it_comes(run, repository):
+    """The second look has another trial than the first, without a touch by the reader."""
+    folder = repository / "data" / "raw" / "model" / "short" / "tcp"
+    trials = sorted(path for path in folder.iterdir() if path.is_dir())
+    later = repository / trials[-1].name
+    notebook = repository / "notebooks" / "watch.ipynb"
+    text = notebook.read_text(encoding="utf-8")
+    notebook.write_text(text.replace("looks = 1 ", "looks = 1800 "), encoding="utf-8")
+    trials[-1].rename(later)
+    count = len(trials)
+    with controlled(folder / RUN_CONTROL, {}):
+        output = run("watch").locator(".jp-OutputArea-output")
+        output.filter(has_text=f"{count - 1} of {count} trials measured").wait_for()
+        later.rename(trials[-1])
+        output.filter(has_text=f"{count} of {count} trials measured").wait_for()
 
 
 def test_a_slider_updates_the_figure(run):

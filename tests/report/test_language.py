@@ -10,7 +10,7 @@ import tsnrepro.report
 from tsnrepro.config.registry import experiments
 from tsnrepro.papers.glossary import glossary
 from tsnrepro.report import overview, provenance_graph, questions, site, trial_pages
-from tsnrepro.report.language import korean, translator
+from tsnrepro.report.language import korean, korean_methods, method_in, translator
 from tsnrepro.results.figures import PLACE_LABELS
 from tsnrepro.results.testbed import _LABELS
 
@@ -46,13 +46,13 @@ def test_translations_keep_the_fields():
     def fields(text):
         return sorted(name for _, name, _, _ in string.Formatter().parse(text) if name)
 
-    for english, text in korean().items():
+    for english, text in (korean() | korean_methods()).items():
         assert fields(text) == fields(english), english
 
 
 def test_translations_use_the_terms_of_the_glossary():
     avoided = {word: term.korean for term in glossary() for word in term.never}
-    for text in korean().values():
+    for text in [*korean().values(), *korean_methods().values()]:
         assert not [word for word in avoided if word in text], text
 
 
@@ -61,3 +61,36 @@ def test_a_text_is_escaped_with_its_fields_and_not_without():
     assert translate("campaign {name}", name="<b>") == "캠페인 &lt;b&gt;"
     assert translate("loss.threshold") == "loss.threshold"
     assert translator("en")("Results") == "Results"
+
+
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        ("count", "개수"),
+        ("no interval: no trial gives it", "구간 없음: 값이 있는 시행 없음"),
+        (
+            "range over 3 runs, no interval: too few for the median's",
+            "시행 3회의 범위, 구간 없음: 중앙값의 구간을 구하기에는 시행이 부족함",
+        ),
+        (
+            "bound: Student t of differences by repetition of logarithms",
+            "보수적 한계: 로그값의 반복별 차이의 Student t",
+        ),
+        (
+            "no interval: 0 of 3 trials lost; the chance that one loses is at most 63 % (95 %, "
+            "one-sided)",
+            "구간 없음: 시행 3회 중 0회 손실, 손실 확률은 최대 63 %(단측 95 %)",
+        ),
+        ("no interval: the cable was {loose}", "구간 없음: the cable was {loose}"),
+        ("a method of one's own", "a method of one's own"),
+    ],
+)
+def test_a_method_is_translated_with_its_parts(method, text):
+    assert method_in("ko", method) == text
+    assert method_in("en", method) == method
+
+
+def test_every_method_is_found_by_its_own_pattern():
+    for english, text in korean_methods().items():
+        filled = {name: "7" for _, name, _, _ in string.Formatter().parse(english) if name}
+        assert method_in("ko", english.format(**filled)) == text.format(**filled)

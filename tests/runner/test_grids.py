@@ -20,6 +20,8 @@ from tsnrepro.records.store import VARIED, RawStore
 from tsnrepro.records.tables import load_trials
 from tsnrepro.results.grid import by_point, counts
 from tsnrepro.runner import plan as planning
+from tsnrepro.runner import run as measuring
+from tsnrepro.runner.design import part_of
 from tsnrepro.runner.plan import planned_trials
 from tsnrepro.runner.run import run_trials, write_manifest
 from tsnrepro.runner.testbed import open_testbed
@@ -134,3 +136,45 @@ def test_the_table_has_a_row_for_each_combination(grid, tmp_path):
     found = counts(table, trials, experiment("loss"))
     assert found.of("loss.grid.points.count").value == 16
     assert all(experiment("loss").declares_key(key) for key in found.keys)
+
+
+def test_a_grid_in_parts_is_the_same_grid(grid, tmp_path, monkeypatch):
+    """Jobs measure parts in any order, each with all trials of its points."""
+    made = grid()
+    monkeypatch.setattr(measuring, "campaign", lambda _: made)
+    planned = planned_trials("loss", "model", "grid")
+    parts = [part_of(planned, number, 3) for number in range(3)]
+    assert sorted(item.order for part in parts for item in part) == [*range(32)]
+    assert [len(part) for part in parts] == [16, 8, 8]
+
+    def table(folder, *, parts):
+        monkeypatch.setattr(measuring, "raw_root", lambda: folder / "raw")
+        for number in reversed(range(parts)):
+            measuring.run_part("loss", "model", "grid", number, parts)
+        recorded = {path.name for path in folder.glob("raw/model/grid/loss/*")}
+        run = folder / "run.json"
+        measuring.run_experiment("loss", "model", "grid", str(run))
+        if parts:
+            assert recorded == {path.name for path in folder.glob("raw/model/grid/loss/*")}
+        return by_point(run, load_trials(run), experiment("loss")).to_csv()
+
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "apart").mkdir()
+    assert table(tmp_path / "apart", parts=3) == table(tmp_path / "whole", parts=0)
+
+
+def test_a_part_whose_trials_were_skipped_is_no_error(grid, tmp_path, monkeypatch):
+    made = grid()
+    monkeypatch.setattr(measuring, "campaign", lambda _: made)
+    monkeypatch.setattr(measuring, "raw_root", lambda: tmp_path)
+    store = RawStore(tmp_path, "model", "grid", "loss")
+    for item in part_of(planned_trials("loss", "model", "grid"), 0, 4):
+        skipped = {"status": "skipped", "reason": "why not", "repetition": item.trial.repetition}
+        store.put(item.trial, 1, skipped, {})
+    measuring.run_part("loss", "model", "grid", 0, 4)
+
+
+def test_only_grids_have_parts():
+    assert parse(Campaign, GRID, "grid.yaml").parts == 4
+    assert parse(Campaign, GRID | {"vary": {"queue_bytes": [*range(64, 364)]}}, "g").parts == 40
+    assert parse(Campaign, GRID | {"vary": {}}, "grid.yaml").parts == 0

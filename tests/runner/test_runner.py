@@ -132,6 +132,7 @@ def test_sockperf_waits_on_a_rack_only(testbed):
     assert skipping_warmup(SimpleNamespace(kind="rack"), client) == client
     argv = skipping_warmup(testbed, client)
     assert argv[-len(client) :] == client
+    assert skipping_warmup(testbed, client, 100)[:3] == [*argv[:2], "RESEND_MS=100"]
     # What is loaded is there, and loads: a missing library would only be warned of.
     found = testbed.hosts[TALKER].run([*argv[:2], "true"], deadline_s=5)
     assert argv[1].startswith("LD_PRELOAD=")

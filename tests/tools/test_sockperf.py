@@ -2,6 +2,11 @@
 
 import io
 import re
+import shutil
+import socket
+import struct
+import subprocess
+import threading
 import time
 
 import numpy as np
@@ -195,3 +200,51 @@ def test_a_log_in_pieces_that_is_none_is_said(ping_pong_output):
     bad = log[: header.end()] + b"1, 2.0, 3.0, -4.0\n"
     with pytest.raises(ToolError, match="negative or not a number"):
         list(sockperf.log_pieces(io.BytesIO(bad)))
+
+
+class LossyServer(threading.Thread):
+    """A server of sockperf that answers all requests but every twentieth."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.requests = self.lost = 0
+
+    def run(self) -> None:
+        while True:
+            request, client = self.socket.recvfrom(2048)
+            self.requests += 1
+            if self.requests % 20 == 0:
+                self.lost += 1
+                continue
+            sequence, flags = struct.unpack("!QH", request[:10])
+            answer = struct.pack("!QH", sequence, flags & ~1) + request[10:]
+            self.socket.sendto(answer, client)
+
+
+@pytest.mark.skipif(not shutil.which("sockperf"), reason="sockperf is not installed")
+def test_a_lost_answer_is_counted_and_the_test_goes_on(tmp_path):
+    server = LossyServer()
+    server.start()
+    host, port = server.socket.getsockname()
+    log = tmp_path / "log.csv"
+    command = sockperf.ping_pong(host, 100, 1, str(log))
+    command[command.index("-p") + 1] = str(port)
+    library = ["env", f"LD_PRELOAD={sockperf_wait()}", "RESEND_MS=20"]
+    done = subprocess.run([*library, *command], capture_output=True, text=True, check=True)
+    resent = sockperf.resent(done.stderr)
+    assert resent > 10
+    assert server.lost - resent in (0, 1)  # the last may not have been missed yet
+    half_us = sockperf.parse_log(log.read_bytes())["half_round_trip_us"].to_numpy()
+    waited = half_us >= 10_000
+    assert 0 < waited.sum() <= resent
+    own = sockperf.parse(done.stdout)
+    report = sockperf.with_lost(own, half_us[~waited], resent)
+    assert report.dropped == resent
+    assert report.sent == own.sent + resent
+    assert report.max_us < 10_000 <= own.max_us
+    assert list(report.percentiles_us) == list(own.percentiles_us)
+    assert sockperf.resent("") is None
+    with pytest.raises(ToolError, match="no request was answered"):
+        sockperf.with_lost(own, half_us[:0], 1)

@@ -80,9 +80,9 @@ def record(event=None, level=logging.INFO, said="", **attributes):
     return made
 
 
-def begun(number, experiment, testbed="emulated"):
+def begun(number, experiment, testbed="emulated", rule="measure"):
     wildcards = {"testbed": testbed, "campaign": "quick", "experiment": experiment}
-    return record("job_info", jobid=number, rule_name="measure", wildcards=wildcards, log=[])
+    return record("job_info", jobid=number, rule_name=rule, wildcards=wildcards, log=[])
 
 
 def test_what_is_left_is_the_nominal_rest_scaled_by_what_was(monkeypatch):
@@ -105,6 +105,21 @@ def test_what_is_left_is_the_nominal_rest_scaled_by_what_was(monkeypatch):
     assert said[-2:] == [
         "loss on emulated: measured in 1 min 30 s (1 of 3, about 8 min 0 s of measuring left)",
         "tcp on emulated: measured in 3 min 0 s (2 of 3, about 5 min 43 s of measuring left)",
+    ]
+
+
+def test_a_grid_is_measured_from_its_first_part_on(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(campaign_output.time, "monotonic", lambda: now[0])
+    output = CampaignOutput(stream := io.StringIO())
+    output.handle_event(record("run_info", stats={"measure": 1, "measure_part": 2, "total": 3}))
+    for number, rule in enumerate(("measure_part", "measure_part", "measure")):
+        output.handle_event(begun(number, "loss", "model", rule))
+        now[0] += 30
+        output.handle_event(record("job_finished", job_id=number))
+    assert stream.getvalue().splitlines() == [
+        "tsnrepro: experiments to measure: 1, parts of grids: 2, steps: 3",
+        "loss on model: measured in 1 min 30 s (1 of 1)",
     ]
 
 

@@ -60,8 +60,8 @@ def record(repository, campaign, *, times, attempts=1, beside=1, code=""):
 
 def test_where_nothing_is_recorded_the_plan_is_all_there_is(repository):
     assert forecast.times_nominal("emulated", "tcp") == 1
-    assert forecast.expected_s("emulated", "tcp", 100.0) == pytest.approx(100, abs=10)
-    assert forecast.expected_s("emulated", "tcp", 0.0) == 0
+    assert forecast.expected_s("emulated", "two", "tcp", 100.0) == pytest.approx(100, abs=10)
+    assert forecast.expected_s("emulated", "two", "tcp", 0.0) == 0
 
 
 @pytest.mark.parametrize("times", [0.5, 2.0])
@@ -133,3 +133,43 @@ def test_a_plan_counts_trials_as_the_status_does(repository, monkeypatch):
     counted = status.status_of("emulated", "two", "tcp")
     assert (found.trials, found.recorded) == (counted.planned, counted.recorded)
     assert (found.trials, found.possible) == (len(items) - 1, 1)
+
+
+def test_what_is_measured_at_once_takes_its_time_once(repository):
+    write_campaign(repository, "two", 2)
+    grid = (repository / "config/campaigns/two.yaml").read_text()
+    grid += "papers: false\nvary: {queue_bytes: [16384, 262144]}\n"
+    (repository / "config/campaigns/grid.yaml").write_text(grid)
+    hosts = {("emulated", "two", name): 60.0 for name in ("loss", "tcp")}
+    model = {("model", "two", name): 30.0 for name in ("loss", "tcp", "latency", "shaping")}
+    assert forecast.elapsed_s(hosts, 4) == 120
+    assert forecast.elapsed_s(model, 1) == 120
+    assert forecast.elapsed_s(hosts | model, 2) == 120 + 60
+    assert forecast.elapsed_s(model, 64) == 30, "one run is on one processor"
+    assert forecast.elapsed_s({("model", "grid", "loss"): 60.0}, 2) == 30, "but a grid has parts"
+    assert forecast.elapsed_s({}, 2) == 0
+
+
+def test_what_a_start_takes_is_learned_from_what_was_started(repository):
+    assert forecast.start_s("emulated") == 5, "a guess, where nothing was started"
+    record(repository, "two", times=1)
+    spent = forecast.spent_s(
+        json.loads(path.read_text())
+        for path in (repository / "data/raw/emulated/two/tcp").glob("*/trial.json")
+    )
+    folder = repository / "results/emulated/two/tcp"
+    folder.mkdir(parents=True)
+    notebook = folder / "measure.ipynb"
+    minutes, seconds = divmod(spent + 18, 60)
+    ran = {
+        "start_time": "2026-01-01T00:00:00+00:00",
+        "end_time": f"2026-01-01T00:{minutes:02.0f}:{seconds:09.6f}+00:00",
+    }
+    notebook.write_text(json.dumps({"metadata": {"papermill": ran}}))
+    assert forecast.start_s("emulated") == pytest.approx(18, abs=0.01)
+    # The estimate of as much again is within a quarter of what it took, with its start.
+    nominal = sum(item.nominal_s for item in planned_trials("tcp", "emulated", "two"))
+    found = forecast.expected_s("emulated", "two", "tcp", nominal)
+    assert found == pytest.approx(spent + 18, rel=0.25)
+    notebook.write_text("not finished")
+    assert forecast.start_s("emulated") == 5

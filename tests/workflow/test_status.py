@@ -150,7 +150,13 @@ def test_copied_results_are_as_new_as_their_content_says(repository):
     folder = repository / "results/model/short/latency"
     older(folder)
     assert sources_newer_than(folder)
-    status.refresh_copies([run])
+    # Which they are, changes no file: a dry run only looks.
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    copies = status.current_copies([run])
+    assert copies == {run}
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    status.refresh_copies(copies)
+    assert status.current_copies([run]) == set()
     assert not sources_newer_than(folder)
     newest = {path.stat().st_mtime_ns for path in folder.iterdir()}
     assert len(newest) == 1, "none is newer than another that it was made from"
@@ -159,7 +165,7 @@ def test_copied_results_are_as_new_as_their_content_says(repository):
 def test_an_archive_has_no_empty_folder_but_the_results_do(repository):
     folder = repository / "results/model/short/tcp"
     shutil.rmtree(folder / "figures")
-    status.refresh_copies([("model", "short", "tcp")])
+    status.refresh_copies(status.current_copies([("model", "short", "tcp")]))
     assert (folder / "figures").is_dir()
 
 
@@ -167,5 +173,6 @@ def test_copied_results_without_all_trials_stay_old(repository):
     folder = repository / "results/model/short/latency"
     older(folder)
     shutil.rmtree(next((repository / "data/raw/model/short/latency").iterdir()))
-    status.refresh_copies([("model", "short", "latency"), ("model", "short", "shaping")])
+    runs = [("model", "short", "latency"), ("model", "short", "shaping")]
+    assert status.current_copies(runs) == set()
     assert sources_newer_than(folder)

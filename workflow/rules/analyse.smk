@@ -4,11 +4,10 @@
 
 rule analyse:
     input:
-        lambda wildcards: analysed_experiment(wildcards.experiment, wildcards.campaign).reads,
-        run="results/{testbed}/{campaign}/{experiment}/run.json",
-        notebook=lambda wildcards: analysed_experiment(
-            wildcards.experiment, wildcards.campaign
-        ).analysing_notebook,
+        what_to_analyse,
+        run=lambda wildcards: unless_copied(
+            wildcards, "results/{testbed}/{campaign}/{experiment}/run.json"
+        ),
     output:
         values="results/{testbed}/{campaign}/{experiment}/values.json",
         facts="results/{testbed}/{campaign}/{experiment}/testbed.json",

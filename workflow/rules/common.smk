@@ -2,6 +2,7 @@ from functools import cache
 from pathlib import Path
 
 from tsnrepro.common.code_digest import code_digest
+from tsnrepro.config.files import campaign
 from tsnrepro.papers.diff import compared_with, files_compared_with, papers_compared
 from tsnrepro.imports.manifest import is_imported
 from tsnrepro.experiments.studies.chunks import results_of_study
@@ -10,6 +11,9 @@ from tsnrepro.experiments.studies.chunks import results_of_study
 RUNS = list(dict.fromkeys([*PLAN.runs, *(run for paper in PLAN.papers for run in paper.runs)]))
 
 STUDIES = list(dict.fromkeys(f"results/studies/{p.study}" for p in PLAN.papers if p.study))
+
+# Results that were copied here are older than what they are made from, and current.
+COPIES = current_copies((run.testbed, run.campaign, run.experiment) for run in RUNS)
 
 # Several testbeds share an experiment's notebooks.
 experiment_digest = cache(code_digest)
@@ -42,15 +46,38 @@ def tracked(folder):
     return sorted(str(path) for path in Path(folder).rglob("*") if path.is_file())
 
 
+def unless_copied(wildcards, *paths):
+    """Return files, or one, whose times do not matter where a run's results are a current copy."""
+    run = wildcards.testbed, wildcards.campaign, wildcards.experiment
+    found = [ancient(path) if run in COPIES else path for path in paths]
+    return found[0] if len(found) == 1 else found
+
+
 def what_to_measure(wildcards):
     """Return the files that define the trials and their testbed."""
     if is_imported(Path("data/raw"), wildcards.testbed):
-        return f"data/raw/{wildcards.testbed}/import.json"
+        return unless_copied(wildcards, f"data/raw/{wildcards.testbed}/import.json")
     # The whole file: a changed campaign is incomplete until its new trials are measured.
-    return [
+    return unless_copied(
+        wildcards,
         f"config/campaigns/{wildcards.campaign}.yaml",
         f"config/testbeds/{wildcards.testbed}.yaml",
-    ]
+    )
+
+
+def parts_to_measure(wildcards):
+    """Return what stands for the parts of a grid on the model; elsewhere a grid has one."""
+    if wildcards.testbed != "model":
+        return []
+    parts = campaign(wildcards.campaign).parts
+    folder = "results/{testbed}/{campaign}/{experiment}/parts"
+    return [f"{folder}/{part}-of-{parts}" for part in range(parts)]
+
+
+def what_to_analyse(wildcards):
+    """Return the files beside a run's trials that its analysis is made from."""
+    experiment = analysed_experiment(wildcards.experiment, wildcards.campaign)
+    return unless_copied(wildcards, *experiment.reads, experiment.analysing_notebook)
 
 
 def threads_to_measure(wildcards):

@@ -5,7 +5,10 @@
 rule measure:
     input:
         what_to_measure,
-        notebook="notebooks/measure/{experiment}.ipynb",
+        parts_to_measure,
+        notebook=lambda wildcards: unless_copied(
+            wildcards, f"notebooks/measure/{wildcards.experiment}.ipynb"
+        ),
     output:
         "results/{testbed}/{campaign}/{experiment}/run.json",
     log:
@@ -27,3 +30,28 @@ rule measure:
         "tsnrepro notebook {input.notebook:q} {log.notebook:q}"
         " -p testbed={wildcards.testbed:q} -p campaign={wildcards.campaign:q}"
         " -p manifest={output:q}"
+
+
+# A campaign that varies settings of the model: parts of its grid at the same time, also on a cluster.
+rule measure_part:
+    input:
+        what_to_measure,
+    output:
+        temp(touch("results/{testbed}/{campaign}/{experiment}/parts/{part}-of-{parts}")),
+    log:
+        "results/{testbed}/{campaign}/{experiment}/parts/{part}-of-{parts}.log",
+    wildcard_constraints:
+        testbed="model",
+        part=r"\d+",
+        parts=r"\d+",
+    priority: 1
+    conda:
+        "../../environment.yml"
+    params:
+        code=lambda wildcards: experiment_digest(
+            f"tsnrepro.experiments.{wildcards.experiment}.measure",
+            "tsnrepro.cli.notebooks:_measure_part",
+        ),
+    shell:
+        "tsnrepro measure-part {wildcards.experiment} {wildcards.testbed} {wildcards.campaign:q}"
+        " {wildcards.part} of {wildcards.parts} > {log:q} 2>&1 || {{ cat {log:q} >&2; exit 1; }}"

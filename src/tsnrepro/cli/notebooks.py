@@ -1,4 +1,4 @@
-"""The commands of rules that execute notebooks: ``tsnrepro notebook`` and ``tsnrepro analyse``."""
+"""Commands of rules that measure and analyse: ``notebook``, ``measure-part``, ``analyse``."""
 
 import argparse
 from pathlib import Path
@@ -36,6 +36,19 @@ def add_commands(commands: Any) -> None:
         hidden=True,
     )
     analyse.add_argument("run_folder", type=Path, help="folder of the run's run.json")
+    part = add_command(
+        commands,
+        "measure-part",
+        _measure_part,
+        "measure a part of a campaign's grid on the model",
+        "tsnrepro measure-part loss model queues 0 of 4",
+        hidden=True,
+    )
+    for name in ("experiment", "testbed", "campaign"):
+        part.add_argument(name)
+    part.add_argument("number", type=int, help="of the part, counted from 0")
+    part.add_argument("of", choices=["of"])
+    part.add_argument("count", type=int, help="number of parts")
 
 
 def _notebook(arguments: argparse.Namespace) -> None:
@@ -48,3 +61,15 @@ def _analyse(arguments: argparse.Namespace) -> None:
     from tsnrepro.workflow.notebooks import analyse  # noqa: PLC0415
 
     analyse(arguments.run_folder)
+
+
+def _measure_part(arguments: argparse.Namespace) -> None:
+    from tsnrepro.runner.run import run_part  # noqa: PLC0415
+
+    run_part(
+        arguments.experiment,
+        arguments.testbed,
+        arguments.campaign,
+        arguments.number,
+        arguments.count,
+    )

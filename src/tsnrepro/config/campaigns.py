@@ -18,6 +18,9 @@ from tsnrepro.config.base import (
 )
 from tsnrepro.config.registry import experiments
 
+# A job has an overhead of some seconds, and a cluster a limit of jobs.
+_MAX_PARTS = 40
+
 
 class CampaignBase(ConfigModel):
     """A campaign: one section for each experiment that it measures."""
@@ -63,6 +66,11 @@ class CampaignBase(ConfigModel):
     def grid(self) -> list[dict[str, Any]]:
         """The settings of the testbed under which everything is measured."""
         return [dict(zip(self.vary, point, strict=True)) for point in product(*self.vary.values())]
+
+    @property
+    def parts(self) -> int:
+        """The number of parts in which a grid is measured on the model, each by a job."""
+        return min(len(self.grid), _MAX_PARTS) if self.vary else 0
 
     @field_validator("extra_blocks")
     @classmethod

@@ -1,5 +1,6 @@
 """The language of a report: English as it is written here, or Korean by ``korean.yaml``."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,12 +12,39 @@ from tsnrepro.config.yaml_files import read_yaml
 
 Translate = Callable[..., str]
 """Returns an English text in the language of a report, with values for its fields."""
+_FIELD = re.compile(r"\{(\w+)\}")
 
 
 @cache
 def korean() -> dict[str, str]:
     """Return the Korean of each English text."""
     return cast(dict[str, str], read_yaml(Path(__file__).with_name("korean.yaml")))
+
+
+@cache
+def korean_methods() -> dict[str, str]:
+    """Return the Korean of each English method, both with fields."""
+    return cast(dict[str, str], read_yaml(Path(__file__).with_name("korean-methods.yaml")))
+
+
+@cache
+def _patterns() -> list[tuple[re.Pattern[str], str]]:
+    return [
+        (re.compile(_FIELD.sub(r"(?P<\1>.+)", re.sub(r"[^\w\s{}]", r"\\\g<0>", english))), text)
+        for english, text in korean_methods().items()
+    ]
+
+
+def method_in(language: str, method: str) -> str:
+    """Return the method of a value in a language; without a translation it stays as it is."""
+    if language == "ko":
+        for pattern, text in _patterns():
+            if found := pattern.fullmatch(method):
+                fields = {
+                    name: method_in(language, part) for name, part in found.groupdict().items()
+                }
+                return text.format(**fields)
+    return method
 
 
 def translator(language: str) -> Translate:

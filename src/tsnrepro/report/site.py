@@ -21,7 +21,7 @@ from tsnrepro.report.figures import (
     trials_plot,
     vega_bundle,
 )
-from tsnrepro.report.language import translator
+from tsnrepro.report.language import method_in, translator
 from tsnrepro.report.overview import compared, document_title, loss_locations
 from tsnrepro.report.provenance_graph import Node, experiments_of_paper, graph
 from tsnrepro.report.questions import answered
@@ -82,7 +82,7 @@ def write_report(
     reason
         One line on what was measured where and why; may be empty.
     language
-        ``en`` or ``ko``. Keys, methods of values, and the ledger are in English in both.
+        ``en`` or ``ko``. Keys and the ledger are in English in both.
 
     Raises
     ------
@@ -229,7 +229,7 @@ class _Site:
                 for _, item in sorted(values.items())
                 if not _is_unmeasured(item)
             ],
-            unmeasured=_keys_by_reason(values),
+            unmeasured=_keys_by_reason(values, self.language),
             unmeasured_anchor=_UNMEASURED,
         )
         self._write_trials(run, described, table)
@@ -266,7 +266,7 @@ class _Site:
         return {
             "key": item.key,
             "value": with_power(item, self.values),
-            "method": item.method,
+            "method": method_in(self.language, item.method),
             "links": [
                 {
                     "address": f"trials/{name}.html#of:{item.key}",
@@ -387,10 +387,10 @@ def _is_unmeasured(item: Result) -> bool:
     return item.value is None and not item.trials
 
 
-def _keys_by_reason(values: Mapping[str, Result]) -> dict[str, list[str]]:
+def _keys_by_reason(values: Mapping[str, Result], language: str) -> dict[str, list[str]]:
     """Return the keys of unmeasured results, by reason."""
     found: dict[str, list[str]] = {}
     for key, item in sorted(values.items()):
         if _is_unmeasured(item):
-            found.setdefault(item.method, []).append(key)
+            found.setdefault(method_in(language, item.method), []).append(key)
     return found

@@ -155,6 +155,13 @@ def crossed(planned: Iterable[Planned], grid: Sequence[dict[str, Any]], seed: in
     return numbered(ordered)
 
 
+def part_of(planned: Iterable[Planned], number: int, count: int) -> list[Planned]:
+    """Return one of ``count`` parts of a grid, which has all trials of every so-many-th point."""
+    items = list(planned)
+    points = sorted({canonical_json(item.testbed) for item in items})[number::count]
+    return [item for item in items if canonical_json(item.testbed) in points]
+
+
 def _at_point(item: Planned, point: dict[str, Any]) -> Planned:
     if both := sorted(point.keys() & item.testbed.keys()):
         raise ConfigurationError(

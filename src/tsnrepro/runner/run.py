@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -41,7 +41,7 @@ from tsnrepro.records.store import (
 )
 from tsnrepro.runner.anonymizer import Anonymizer, without_folders
 from tsnrepro.runner.control import RunControl, SkippedError, StoppedError
-from tsnrepro.runner.design import Planned, StallLimits
+from tsnrepro.runner.design import Planned, StallLimits, part_of
 from tsnrepro.runner.measurement import Measurement, stalls_metered
 from tsnrepro.runner.plan import planned_and_left_out
 from tsnrepro.runner.progress import Progress
@@ -62,6 +62,10 @@ class StalledError(ToolError):
     def __init__(self, what: str, where: str, times_limit: float) -> None:
         super().__init__(what, where)
         self.times_limit = times_limit
+
+
+class AllSkippedError(RecordError):
+    """All trials of a run were skipped."""
 
 
 class MeasureError(TsnreproError):
@@ -101,8 +105,33 @@ def run_experiment(
     return listed
 
 
-def _measure_experiment(experiment: str, testbed_name: str, campaign_name: str) -> dict[str, Any]:
+def run_part(
+    experiment: str, testbed_name: str, campaign_name: str, number: int, count: int
+) -> None:
+    """Measure the missing trials of one of ``count`` parts of a grid, counted from 0.
+
+    The parts of a grid on the model may be measured at the same time, in any order and on any
+    machine that shares the raw store. :func:`run_experiment` then finds all of them recorded.
+
+    Raises
+    ------
+    TsnreproError
+        As :func:`run_experiment`.
+    """
+    with suppress(AllSkippedError):  # those of other parts may count
+        _measure_experiment(
+            experiment, testbed_name, campaign_name, lambda all_: part_of(all_, number, count)
+        )
+
+
+def _measure_experiment(
+    experiment: str,
+    testbed_name: str,
+    campaign_name: str,
+    choose: Callable[[list[Planned]], list[Planned]] = list,
+) -> dict[str, Any]:
     planned, others = planned_and_left_out(experiment, testbed_name, campaign_name)
+    planned = choose(planned)
     for reason, labels in others.items():
         print(f"{experiment}: left out {', '.join(labels)}: {reason}")
     settings = campaign(campaign_name)
@@ -597,7 +626,7 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
         if not (item.testbed and configured):
             configured = accepted["environment"]
     if planned and not trials:
-        raise RecordError(
+        raise AllSkippedError(
             "all trials were skipped",
             str(store.folder),
             "Take one up again with `tsnrepro again`, or leave the experiment out of the campaign",

@@ -2,11 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tsnrepro.common.errors import ToolError
 from tsnrepro.tools.parsing import amount
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 PORT = 11111
 # The first versions log only the times.
@@ -32,6 +36,7 @@ _DROPPED = re.compile(
 _THROUGHPUT = re.compile(r"Summary: (?:Message Rate|BandWidth) is ")
 _BURST = re.compile(r" of burst of (\d+) messages is ")
 _PERCENTILE = re.compile(r"percentile (\d+\.\d+) =\s*(\d+(?:\.\d+)?)")
+_RESENT = re.compile(rf"requests sent again: {_COUNT}")
 _EXTREME = re.compile(r"<(MIN|MAX)> observation =\s*(\d+(?:\.\d+)?)")
 
 
@@ -108,6 +113,59 @@ def parse(text: str) -> SockperfResult:
     )
     _check(result)
     return result
+
+
+def resent(stderr: str) -> int | None:
+    """Return how many requests our library sent again, None where it did not look for losses."""
+    found = _RESENT.search(stderr)
+    return int(found[1]) if found else None
+
+
+def with_lost(
+    report: SockperfResult, half_us: "npt.NDArray[np.float64]", lost: int
+) -> SockperfResult:
+    """Return a report in which requests without an answer count as lost.
+
+    Parameters
+    ----------
+    report
+        Counts a request that was sent again as one, with the wait in its latency.
+    half_us
+        Half RTTs of the requests that were answered at once, in microseconds.
+    lost
+        Number of requests without an answer.
+    """
+    latencies = latencies_of(half_us, report.percentiles_us)
+    return replace(
+        report,
+        sent=report.sent + lost,
+        dropped=report.dropped + lost,
+        observations=len(half_us),
+        **latencies,
+    )
+
+
+def latencies_of(half_us: "npt.NDArray[np.float64]", percentages: Iterable[str]) -> dict[str, Any]:
+    """Return half RTTs as sockperf reports them: the last fields of :class:`SockperfResult`.
+
+    Raises
+    ------
+    ToolError
+        There is none.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    if not len(half_us):
+        raise ToolError("no request was answered")
+    wanted = list(percentages)
+    found = np.quantile(half_us, [float(p) / 100 for p in wanted], method="inverted_cdf")
+    return {
+        "mean_us": float(half_us.mean()),
+        "sd_us": float(half_us.std()),
+        "min_us": float(half_us.min()),
+        "max_us": float(half_us.max()),
+        "percentiles_us": dict(zip(wanted, map(float, found), strict=True)),
+    }
 
 
 def _check_mode(text: str) -> None:

@@ -32,8 +32,10 @@ _ROUTINE = (
     "Singularity containers: ignored",
     "Using shell: ",
 )
+_MEASURING = ("measure", "measure_part")
 _STEPS = {
     "measure": "experiments to measure",
+    "measure_part": "parts of grids",
     "analyse": "to analyse",
     "study_chunk": "parts of a study",
     "paper": "papers to build",
@@ -54,6 +56,7 @@ class CampaignOutput:
         self._stream = stream
         self._interactive = stream.isatty()
         self._jobs: dict[int, _Job] = {}
+        self._began: dict[tuple[str, str, str], float] = {}
         self._to_measure = 0
         self._measured = 0
         self._expected: dict[tuple[str, str, str], float] = {}
@@ -96,17 +99,18 @@ class CampaignOutput:
     def _started(self, record: Any) -> None:
         job = _Job(record.rule_name, dict(record.wildcards or {}))
         self._jobs[record.jobid] = job
-        if job.rule == "measure":
+        if job.rule in _MEASURING:
+            self._began.setdefault(job.run, job.started)
             self._status(f"{job.name}: preparing")
 
     def _finished(self, record: Any) -> None:
         job = self._jobs.pop(record.job_id, None)
         if job is None or job.rule not in ("measure", "paper"):
             return
-        took = time.monotonic() - job.started
         if job.rule == "paper":
             self._line(f"{job.name}: built")
             return
+        took = time.monotonic() - self._began.pop(job.run)
         self._measured += 1
         self._finished_s[job.run[0]] += self._expected.pop(job.run, 0.0)
         self._line(
@@ -124,7 +128,7 @@ class CampaignOutput:
 
     def _progress(self, record: Any) -> None:
         # While measuring, the status line is that of the trials.
-        if not any(job.rule == "measure" for job in self._jobs.values()):
+        if not any(job.rule in _MEASURING for job in self._jobs.values()):
             self._status(f"{record.done} of {record.total} steps done")
 
     def _count_time(self) -> None:
@@ -133,7 +137,7 @@ class CampaignOutput:
         Experiments that are measured at the same time, as on the model, count once.
         """
         now = time.monotonic()
-        for testbed in {job.run[0] for job in self._jobs.values() if job.rule == "measure"}:
+        for testbed in {job.run[0] for job in self._jobs.values() if job.rule in _MEASURING}:
             self._busy_s[testbed] += now - self._last_event
         self._last_event = now
 

@@ -1,11 +1,14 @@
 """How long a campaign will take and how much disk it needs, from what this machine recorded."""
 
+import json
 import math
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tsnrepro.common.durations import duration
@@ -14,6 +17,7 @@ from tsnrepro.common.repository import root
 from tsnrepro.config import load
 from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.files import campaign, raw_root
+from tsnrepro.config.registry import MODEL
 from tsnrepro.imports.manifest import is_imported
 from tsnrepro.records.files import canonical_json
 from tsnrepro.records.store import (
@@ -27,11 +31,11 @@ from tsnrepro.records.store import (
 )
 from tsnrepro.runner.design import Planned
 from tsnrepro.runner.plan import planned_trials
-from tsnrepro.workflow.selection import plan
+from tsnrepro.workflow.selection import SelectedRun, plan
 
 # Weight of the nominal times against the recorded ones, s.
 _PRIOR_SECONDS = 5.0
-# To start a notebook, and to bring up the testbed the first time.
+# To start a notebook, and to bring up the testbed the first time, where none was started here.
 _RUN_SECONDS = 5.0
 # A longer wait between two trials is a run that was interrupted and gone on with.
 _INTERRUPTED_SECONDS = 120.0
@@ -80,9 +84,56 @@ def spent_s(documents: Iterable[dict[str, Any]]) -> float:
     return spent
 
 
-def expected_s(testbed: str, experiment: str, nominal_s: float) -> float:
+def start_s(testbed: str) -> float:
+    """Return how long a run takes besides its trials, s: the median of those on this machine."""
+    found = [
+        besides
+        for path in (root() / "results").glob(f"{testbed}/*/*/measure.ipynb")
+        if (besides := _besides_trials_s(path)) is not None
+    ]
+    return median(found) if found else _RUN_SECONDS
+
+
+def _besides_trials_s(notebook: Path) -> float | None:
+    """Return how long a notebook ran that measured, less its trials; None if it did not end."""
+    try:
+        ran = json.loads(notebook.read_text(encoding="utf-8"))["metadata"]["papermill"]
+        began, ended = (datetime.fromisoformat(ran[key]) for key in ("start_time", "end_time"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    folder = raw_root().joinpath(*notebook.parts[-4:-1])
+    documents = [read_trial(path.parent) for path in folder.glob(f"[!.]*/{DOCUMENT}")]
+    its_own = [
+        each
+        for each in documents
+        if "started" in each and began <= datetime.fromisoformat(each["started"]) <= ended
+    ]
+    return max(0.0, (ended - began).total_seconds() - spent_s(its_own))
+
+
+def expected_s(testbed: str, campaign_name: str, experiment: str, nominal_s: float) -> float:
     """Return how long trials of some nominal seconds should take to measure, s; 0 of none."""
-    return _RUN_SECONDS + nominal_s * times_nominal(testbed, experiment) if nominal_s else 0.0
+    if not nominal_s:
+        return 0.0
+    jobs = 1 + (campaign(campaign_name).parts if testbed == MODEL else 0)
+    return jobs * start_s(testbed) + nominal_s * times_nominal(testbed, experiment)
+
+
+def elapsed_s(expected: Mapping[tuple[str, str, str], float], cores: int) -> float:
+    """Return in what time a campaign is measured, s.
+
+    Parameters
+    ----------
+    expected
+        Seconds of each run, by testbed, campaign and experiment.
+    cores
+        Number of processors. Runs on hosts are measured one after the other, with nothing beside
+        them; those on the model beside each other, and a grid in parts.
+    """
+    alone = sum(seconds for run, seconds in expected.items() if run[0] != MODEL)
+    beside = {run: seconds for run, seconds in expected.items() if run[0] == MODEL}
+    whole = [seconds for run, seconds in beside.items() if not campaign(run[1]).vary]
+    return alone + max([sum(beside.values()) / cores, *whole])
 
 
 def _seconds(document: dict[str, Any]) -> float:
@@ -186,6 +237,11 @@ def forecasts(campaign_name: str | None = None, testbed: str | None = None) -> l
     chosen = chosen.model_copy(update={n: value for n, value in given.items() if value})
     planned = plan(chosen)
     runs = dict.fromkeys([*planned.runs, *(run for paper in planned.papers for run in paper.runs)])
+    return forecasts_of(runs)
+
+
+def forecasts_of(runs: Iterable[SelectedRun]) -> list[Forecast]:
+    """Return what is to be measured of some runs; of those that are imported, nothing is."""
     return [
         _forecast(run.testbed, run.campaign, run.experiment)
         for run in runs
@@ -205,7 +261,7 @@ def _forecast(testbed: str, campaign_name: str, experiment: str) -> Forecast:
         trials=counted.planned,
         recorded=counted.recorded,
         possible=counted.possible,
-        left_s=expected_s(testbed, experiment, counted.left_s),
+        left_s=expected_s(testbed, campaign_name, experiment, counted.left_s),
         trial_bytes=sum(sizes) / len(sizes) if sizes else None,
     )
 
@@ -215,24 +271,27 @@ def _sizes(testbed: str, experiment: str) -> Iterator[int]:
         yield sum(path.stat().st_blocks * 512 for path in folder.iterdir())
 
 
-def as_text(found: list[Forecast]) -> str:
-    """Format forecasts as a table with its totals."""
-    lines = [f"{'experiment':12} {'testbed':12} {'trials':>6} {'missing':>7}  {'time':10} disk"]
+def as_text(found: list[Forecast], cores: int = 1) -> str:
+    """Format forecasts as a table with its totals, the time as on so many processors."""
+    heads = f"{'trials':>6} {'recorded':>8} {'missing':>7}"
+    lines = [f"{'experiment':12} {'testbed':12} {heads}  {'time':10} disk"]
     for each in found:
         missing = each.trials - each.recorded
         more = f"  up to {each.possible} more trials" if each.possible else ""
+        counts = f"{each.trials:6} {each.recorded:8} {missing:7}"
         lines.append(
-            f"{each.experiment:12} {each.testbed:12} {each.trials:6} {missing:7}  "
+            f"{each.experiment:12} {each.testbed:12} {counts}  "
             f"{duration(each.left_s):10} {_megabytes(each.left_bytes)}{more}"
         )
     sizes = [each.left_bytes for each in found]
     known = sum(size for size in sizes if size is not None)
     beside = " without those of unknown size" if None in sizes else ""
+    expected = {(each.testbed, each.campaign, each.experiment): each.left_s for each in found}
     free = shutil.disk_usage(root()).free
     lines += [
         "",
         f"to measure: {sum(each.trials - each.recorded for each in found)} trials, about "
-        f"{duration(sum(each.left_s for each in found))}; analyses and papers take minutes more",
+        f"{duration(elapsed_s(expected, cores))}; analyses and papers take minutes more",
         f"disk: {_megabytes(known)}{beside}, {free / 1e9:.1f} GB are free",
     ]
     return "\n".join(lines)

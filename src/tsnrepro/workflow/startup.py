@@ -25,8 +25,9 @@ _TOLERATED_NS = 2_000_000_000
 # A file's time is that of the kernel's last tick, so it may be this much behind the clock.
 _TICK_NS = 20_000_000
 
-# Time for an interrupted run to take its testbed down, before what is left of it is killed.
-_INTERRUPT_SECONDS = 2.0
+# Time for an interrupted run to take its testbed down, before what is left of it is killed. A busy
+# machine needs seconds more to end Snakemake itself.
+_INTERRUPT_SECONDS = 1.0
 
 _lock: list[IO[str]] = []  # held until this process ends
 _control = ExitStack()  # likewise

@@ -119,7 +119,7 @@ def status_of(testbed: str, campaign_name: str, experiment: str) -> RunStatus:
         other=len([name for name in there - counted.names if not name.startswith("warm-up-")])
         if planned
         else 0,
-        left_s=expected_s(testbed, experiment, counted.left_s),
+        left_s=expected_s(testbed, campaign_name, experiment, counted.left_s),
         analysis=f"stale: {gone}" if gone else _analysis(store, planned),
     )
 
@@ -151,19 +151,26 @@ def _analysis(store: RawStore, planned: list[Planned]) -> str:
     return "current"
 
 
-def refresh_copies(runs: Iterable[Run]) -> None:
-    """Give the results of complete runs today's times where files they are made from are newer.
+def current_copies(runs: Iterable[Run]) -> set[Run]:
+    """Return the complete runs whose results are older than files they are made from, but current.
 
     Records and results that are copied into a clone are older than its files, and Snakemake would
     make them again. Whether they are current is known from their content, see :func:`status_of`.
     """
+    found: set[Run] = set()
     for run in runs:
         folder = root().joinpath("results", *run)
-        if not (folder / VALUES_FILE).is_file() or not _has_newer_sources(run, folder):
-            continue
-        found = status_of(*run)
-        if found.missing or found.analysis != "current":
-            continue
+        if (folder / VALUES_FILE).is_file() and _has_newer_sources(run, folder):
+            status = status_of(*run)
+            if not status.missing and status.analysis == "current":
+                found.add(run)
+    return found
+
+
+def refresh_copies(copies: Iterable[Run]) -> None:
+    """Give the results of :func:`current_copies` today's times, so that they are found again."""
+    for run in copies:
+        folder = root().joinpath("results", *run)
         (folder / FIGURES_FOLDER).mkdir(exist_ok=True)  # an archive has no empty folders
         now = time.time_ns()
         for path in (*folder.rglob("*"), folder):
@@ -256,7 +263,7 @@ def _left_s(testbed: str, campaign_name: str, experiment: str) -> float:
         planned = planned_trials(experiment, testbed, campaign_name)
         store = RawStore(raw_root(), testbed, campaign_name, experiment)
         nominal_s = count_trials(planned, store, campaign(campaign_name).attempts).left_s
-        return expected_s(testbed, experiment, nominal_s)
+        return expected_s(testbed, campaign_name, experiment, nominal_s)
     except (ConfigurationError, RecordError):
         return 0.0
 

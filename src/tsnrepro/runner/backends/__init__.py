@@ -74,9 +74,10 @@ class Backend(Protocol):
 
         ``beside_pps`` is the rate of a load of the same payload and configuration beside it. With
         ``keep`` the record has every observation. ``faults`` are there from before the first
-        request to the end, whatever their time. A request without an answer has no round trip; on
-        hosts, sockperf then writes no log and the trial fails, so there the faults have to be such
-        as FRER masks.
+        request to the end, whatever their time. A request without an answer has no round trip and
+        counts as dropped: in the model after 10 ms, on namespaces of this machine after 100 ms, by
+        a library in sockperf's client. On other hosts sockperf waits for the answer until the test
+        ends, writes no log, and the trial fails: there faults have to be such as FRER masks.
         """
         ...
 

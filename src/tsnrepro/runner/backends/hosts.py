@@ -59,6 +59,8 @@ OVERHEAD_SECONDS = 15
 # A server that does not listen by then has not started.
 READY_SECONDS = 5
 _COMMAND_SECONDS = 20
+# Far above a round trip, and above most stalls of a machine.
+_RESEND_MS = 100
 _FILE_SECONDS = 120
 # Largest log of every datagram or request from a host.
 LOG_BYTES = 1 << 30
@@ -511,13 +513,20 @@ class HostsBackend:
             self._testbed.pin_neighbours()
         timeline, seconds = Timeline(at_once(faults)), duration_s + 2 * OVERHEAD_SECONDS
         injector = FaultInjector(self._testbed, timeline, seconds)
+        resend_ms = _RESEND_MS if faults else None
         with self._counted() as counters, self._beside(load), injector:
             injector.run()
-            text, log = self._run_sockperf(payload_bytes, duration_s)
+            done, log = self._run_sockperf(payload_bytes, duration_s, resend_ms)
         if keep:
-            self._measured.outputs |= {"sockperf.txt": text, SOCKPERF_LOG: log}
+            self._measured.outputs |= {"sockperf.txt": done.stdout, SOCKPERF_LOG: log}
         half_us = sockperf.parse_log(log)["half_round_trip_us"].to_numpy()
-        return RoundTrips(half_us, sockperf.parse(text), counters.recovery())
+        report = sockperf.parse(done.stdout)
+        resent = sockperf.resent(done.stderr)
+        if resend_ms and resent is not None:
+            # What was sent again has the wait in its round trip.
+            half_us = half_us[2 * half_us < 1000 * resend_ms]
+            report = sockperf.with_lost(report, half_us, resent)
+        return RoundTrips(half_us, report, counters.recovery())
 
     @contextmanager
     def _beside(self, load: IntendedLoad | None) -> Iterator[None]:
@@ -537,14 +546,17 @@ class HostsBackend:
                     process.stop()
                     process.wait()
 
-    def _run_sockperf(self, payload_bytes: int, duration_s: float) -> tuple[str, str]:
-        """Return what sockperf printed, and its log of every observation."""
+    def _run_sockperf(
+        self, payload_bytes: int, duration_s: float, resend_ms: int | None
+    ) -> tuple[Completed, str]:
+        """Return the client as it ended, and its log of every observation."""
         host, address = self._talker, self._testbed.address(LISTENER)
         log = host.run(["mktemp"], deadline_s=_COMMAND_SECONDS).check().stdout.strip()
         deadline = duration_s + OVERHEAD_SECONDS
         try:
             client = sockperf.ping_pong(address, payload_bytes, max(1, round(duration_s)), log)
-            client = pinned_to_one_cpu(self._testbed, skipping_warmup(self._testbed, client))
+            client = skipping_warmup(self._testbed, client, resend_ms)
+            client = pinned_to_one_cpu(self._testbed, client)
             argv = pinned_to_one_cpu(
                 self._testbed, self._receiver.scheduled(sockperf.server(address))
             )
@@ -560,7 +572,7 @@ class HostsBackend:
             printed = host.run(show, deadline_s=_FILE_SECONDS, limit_bytes=LOG_BYTES).check()
         finally:
             host.run(["rm", "-f", log], deadline_s=_COMMAND_SECONDS)
-        return done.check().stdout, printed.stdout
+        return done.check(), printed.stdout
 
     # --- mausezahn ----------------------------------------------------------------------------
 

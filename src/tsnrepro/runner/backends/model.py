@@ -48,7 +48,7 @@ from tsnrepro.runner.simulated import counts_of
 from tsnrepro.testbeds.model import LISTENER_LINK, TALKER_LINK, ModelTestbed
 from tsnrepro.tools import mausezahn
 from tsnrepro.tools.iperf3 import Iperf3TcpResult
-from tsnrepro.tools.sockperf import SockperfResult
+from tsnrepro.tools.sockperf import SockperfResult, latencies_of
 
 STREAM = "stream"
 # Waiting that a trial of RFC 2544 has: 2 s for late frames and 5 s to settle (section 23).
@@ -374,7 +374,6 @@ def _as_sockperf(
 ) -> SockperfResult:
     """Return counts and half round trips as sockperf reports them."""
     percentages = ("25.000", "50.000", "75.000", "90.000", "99.000", "99.900")
-    found = np.quantile(half_us, [float(p) / 100 for p in percentages], method="inverted_cdf")
     return SockperfResult(
         sent=counts.answered + counts.timeouts + counts.waiting,
         received=counts.answered,
@@ -382,11 +381,7 @@ def _as_sockperf(
         valid_seconds=float(duration_s),
         dropped=counts.timeouts,
         duplicated=counts.disregarded,
-        mean_us=float(half_us.mean()),
-        sd_us=float(half_us.std()),
-        min_us=float(half_us.min()),
-        max_us=float(half_us.max()),
-        percentiles_us=dict(zip(percentages, map(float, found), strict=True)),
+        **latencies_of(half_us, percentages),
     )
 
 

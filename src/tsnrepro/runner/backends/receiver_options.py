@@ -72,15 +72,21 @@ def pinned_to_one_cpu(testbed: HostTestbed, argv: list[str]) -> list[str]:
     return ["taskset", "--cpu-list", str(max(os.sched_getaffinity(0))), *argv]
 
 
-def skipping_warmup(testbed: HostTestbed, client: list[str]) -> list[str]:
+def skipping_warmup(
+    testbed: HostTestbed, client: list[str], resend_ms: int | None = None
+) -> list[str]:
     """Return the command of a client of sockperf that begins its test without its wait of 2 s.
+
+    With ``resend_ms`` it sends a request again that has no answer for so long, instead of waiting
+    for the answer until the test ends.
 
     Only where the hosts are this machine's namespaces and run what was compiled on it. The record's
     command shows which.
     """
     if testbed.kind not in LOCAL_KINDS:
         return client
-    return ["env", f"LD_PRELOAD={sockperf_wait()}", *client]
+    resend = [f"RESEND_MS={resend_ms}"] if resend_ms else []
+    return ["env", f"LD_PRELOAD={sockperf_wait()}", *resend, *client]
 
 
 def check_window(testbed: HostTestbed, window_bytes: int) -> None:
