@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from tsnrepro.config.base import CONFIGURATIONS
@@ -165,13 +166,21 @@ def _saturation(
     results.estimate(f"{name}.line_percent", efficiency(rate, line), 1, own)
     searched = throughput[throughput["goal"] == _SEARCH].dropna(subset="offered_payload_mbps")
     ratio = unknown(why="no throughput by bisection to hold it against")
-    if len(best) and len(searched):
+    if len(best) and len(searched) and not _same_line(line, searched):
+        ratio = unknown(why="searched on links of another rate")
+    elif len(best) and len(searched):
         # One name for both, in which they are compared.
         rates = best.assign(mbps=best["delivered_payload_mbps"])
         found = relative(rates, searched.assign(mbps=searched["offered_payload_mbps"]), "mbps")
         ratio = _as_ratio(found.estimate)
     both = [*own, *searched["trial"].unique()] if len(best) and len(searched) else []
     results.estimate(f"{name}.ratio", ratio, 2, both)
+
+
+def _same_line(line_mbps: float | None, searched: pd.DataFrame) -> bool:
+    """Tell whether searches ran on links that carry this payload rate."""
+    rates = searched["line_pps"] * searched["payload_bytes"] * 8 / 1e6
+    return line_mbps is not None and bool(np.isclose(rates, line_mbps, rtol=0.01).all())
 
 
 def _as_ratio(percent: Estimate) -> Estimate:
