@@ -33,7 +33,10 @@ def record(settings, *, seed=1, **options):
         else:
             link = factors.get("link_rate_mbps", 1000.0)
             network = KnownNetwork(
-                capacity_pps(*place, link), buffer=BUFFER[place[0]], seed=seed + item.order, **options
+                capacity_pps(*place, link),
+                buffer=BUFFER[place[0]],
+                seed=seed + item.order,
+                **options,
             )
             values = measure_benchmark(Factors.of(item.trial), network, link, known)
         documents.append(

@@ -38,9 +38,7 @@ _PREFERRED_METHODS = ("mlrsearch-rfc2544", "mlrsearch", "binary-search", "system
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial."""
     factors = Factors.of(trial)
-    options = HostOptions(
-        factors.receive_buffer_bytes, send_buffer_bytes=factors.send_buffer_bytes
-    )
+    options = HostOptions(factors.receive_buffer_bytes, send_buffer_bytes=factors.send_buffer_bytes)
     requests = backend(testbed, trial, measured, options)
     throughput = None
     if factors.starts_from_throughput:

@@ -70,7 +70,7 @@ class Factors(TrialFactors):
     full_waits
         Whether load trials have the learning frames and waits of RFC 2544, 23.
     link_rate_mbps, queue_bytes, burst_bytes
-        Wire rate of all links, and their queues and token buckets, where they are not the testbed's.
+        Wire rate of all links, their queues and token buckets, where they are not the testbed's.
     send_buffer_bytes, receive_buffer_bytes
         Buffers of the talker's and the listener's socket where they are not the testbed's.
     """
