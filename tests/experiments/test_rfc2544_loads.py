@@ -254,3 +254,26 @@ def test_frame_loss_over_other_links_leaves_the_rate_of_the_others_and_has_no_ra
     assert ratio.value is None
     assert "links of another rate" in ratio.method
     assert found.of("rfc2544.saturation.frame_64.frer.line_percent").value <= 100
+
+
+def test_the_highest_load_without_loss_is_the_throughput_among_the_given_loads(documents, found):
+    for word, payload in (("frame_64", 18), ("payload_512", 512)):
+        line_pps = limit_pps(payload, 1000.0)
+        carried = 100 * capacity_pps("frer", payload) / line_pps
+        clean = [load for load in DOCUMENT_LOADS_PERCENT if load <= min(carried, 100)]
+        item = found.of(f"rfc2544.saturation.{word}.frer.clean_percent")
+        assert item.value == (max(clean) if clean else None)
+
+
+def test_a_load_that_was_not_offered_is_no_load_without_loss():
+    points = pd.DataFrame(
+        {
+            "trial": ["a", "a", "a", "b"],
+            "load_percent": [50.0, 60.0, 110.0, 50.0],
+            "lost": [0, 0, 0, 3],
+            "generator_limited": [False, True, False, False],
+        }
+    )
+    assert rfc2544_loads.highest_clean(points)[["trial", "load_percent"]].values.tolist() == [
+        ["a", 50.0]
+    ]

@@ -364,7 +364,7 @@ EXPERIMENT = Experiment(
         "rfc2544.frame_loss.*.{control,frer}.full_load.{percent,offered_percent}",
         "rfc2544.frame_loss.*.{control,frer}.load_*.{percent,offered_percent}",
         "rfc2544.frame_loss.*.{control,frer}.load_*.{offered,delivered}_payload_mbps",
-        "rfc2544.saturation.*.{control,frer}.{payload_mbps,line_percent,ratio}",
+        "rfc2544.saturation.*.{control,frer}.{payload_mbps,line_percent,clean_percent,ratio}",
         "rfc2544.back_to_back.*.{control,frer}.{burst.count,buffer.count,buffer_us}",
         "rfc2544.system_recovery.*.{control,frer}.ms",
         "rfc2544.latency.*.{control,frer}.*.*.{mean_us,p50_us,p99_us}",
