@@ -14,9 +14,9 @@ CAPACITY_PPS = {"control": 150_000.0, "frer": 120_000.0}
 BUFFER = {"control": 250, "frer": 200}
 
 
-def capacity_pps(configuration, payload_bytes):
+def capacity_pps(configuration, payload_bytes, link_rate_mbps=1000.0):
     tagged = configuration == "frer"
-    line = limit_pps(payload_bytes, 1000.0, tagged=tagged)
+    line = limit_pps(payload_bytes, link_rate_mbps, tagged=tagged)
     return min(CAPACITY_PPS[configuration], line)
 
 
@@ -31,10 +31,14 @@ def record(settings, *, seed=1, **options):
         if factors["benchmark"] == "latency":
             values = _latency(factors, settings, known)
         else:
+            link = factors.get("link_rate_mbps", 1000.0)
             network = KnownNetwork(
-                capacity_pps(*place), buffer=BUFFER[place[0]], seed=seed + item.order, **options
+                capacity_pps(*place, link),
+                buffer=BUFFER[place[0]],
+                seed=seed + item.order,
+                **options,
             )
-            values = measure_benchmark(Factors.of(item.trial), network, 1000.0, known)
+            values = measure_benchmark(Factors.of(item.trial), network, link, known)
         documents.append(
             {
                 "trial": name,

@@ -21,6 +21,7 @@ from tsnrepro.experiments.rfc2544.settings import (
     BinarySearchSettings,
     FrameLossSettings,
     Rfc2544Settings,
+    SlowLinks,
     ThroughputSettings,
 )
 
@@ -232,3 +233,47 @@ def test_the_rate_of_the_links_is_the_records(documents, found):
     assert not wide["converged"].any(), "1 Mb/s is a tenth of these links"
     legend = rfc2544_figures.throughput(wide, "test", 10.0).legends[0]
     assert not any("published" in text.get_text() for text in legend.get_texts())
+
+
+def test_frame_loss_over_other_links_leaves_the_rate_of_the_others_and_has_no_ratio():
+    part = {"throughput": ThroughputSettings(frames_bytes=[64], payloads_bytes=[])}
+    slow = SlowLinks(
+        link_rate_mbps=20,
+        queue_bytes=8192,
+        burst_bytes=8192,
+        send_buffer_bytes=4_000_000,
+        receive_buffer_bytes=8_000_000,
+    )
+    loss = {"frame_loss": FrameLossSettings(frames_bytes=[64], slow_links=slow)}
+    documents = record(Rfc2544Settings(**part, **loss))
+    assert rfc2544.link_rate_mbps(documents) == 1000.0
+    found = rfc2544.analyse(documents)
+    assert found.of("rfc2544.link_rate.mbps").value == 1000.0
+    assert found.of("rfc2544.frame_loss.link_rate.mbps").value == 20.0
+    ratio = found.of("rfc2544.saturation.frame_64.frer.ratio")
+    assert ratio.value is None
+    assert "links of another rate" in ratio.method
+    assert found.of("rfc2544.saturation.frame_64.frer.line_percent").value <= 100
+
+
+def test_the_highest_load_without_loss_is_the_throughput_among_the_given_loads(documents, found):
+    for word, payload in (("frame_64", 18), ("payload_512", 512)):
+        line_pps = limit_pps(payload, 1000.0)
+        carried = 100 * capacity_pps("frer", payload) / line_pps
+        clean = [load for load in DOCUMENT_LOADS_PERCENT if load <= min(carried, 100)]
+        item = found.of(f"rfc2544.saturation.{word}.frer.clean_percent")
+        assert item.value == (max(clean) if clean else None)
+
+
+def test_a_load_that_was_not_offered_is_no_load_without_loss():
+    points = pd.DataFrame(
+        {
+            "trial": ["a", "a", "a", "b"],
+            "load_percent": [50.0, 60.0, 110.0, 50.0],
+            "lost": [0, 0, 0, 3],
+            "generator_limited": [False, True, False, False],
+        }
+    )
+    assert rfc2544_loads.highest_clean(points)[["trial", "load_percent"]].values.tolist() == [
+        ["a", 50.0]
+    ]

@@ -19,6 +19,7 @@ from tsnrepro.experiments.rfc2544.settings import (
     FrameLossSettings,
     Rfc2544Settings,
     RfcLatencySettings,
+    SlowLinks,
     SystemRecoverySettings,
     ThroughputSettings,
 )
@@ -344,3 +345,35 @@ def test_a_throughput_over_other_links_is_none_to_start_from():
     documents = record(Rfc2544Settings(**part, link_rate_mbps=100))
     assert throughput_of(documents, "frer", 466) is None
     assert throughput_of(documents, "frer", 466, 100) > 0
+
+
+SLOW = SlowLinks(
+    link_rate_mbps=20,
+    queue_bytes=8192,
+    burst_bytes=4096,
+    send_buffer_bytes=4_000_000,
+    receive_buffer_bytes=8_000_000,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "links"),
+    [
+        ("emulated", {"link_rate_mbps": 20, "queue_bytes": 8192, "burst_bytes": 4096}),
+        ("model", {"link_rate_mbps": 20, "queue_bytes": 8192}),
+        ("rack", {}),
+        ("bench", {}),
+    ],
+)
+def test_frame_loss_has_slow_links_where_a_testbed_can_set_them(kind, links):
+    part = {"throughput": ThroughputSettings(frames_bytes=[64], payloads_bytes=[])}
+    loss = {"frame_loss": FrameLossSettings(frames_bytes=[64], slow_links=SLOW)}
+    planned = plan(Rfc2544Settings(**part, **loss), 1, kind)
+    own = [item for item in planned if item.trial.factors["benchmark"] == "frame-loss"]
+    assert own
+    assert all(item.testbed == links for item in own)
+    assert all(item.testbed == {} for item in planned if item not in own)
+    stored = SLOW.model_dump() if links else {}
+    for item in own:
+        assert {n: v for n, v in item.trial.factors.items() if n in SLOW.model_dump()} == stored
+        assert "slow_links" not in item.trial.factors["settings"]

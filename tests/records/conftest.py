@@ -94,7 +94,8 @@ class Bench:
     @contextmanager
     def throttled(self, host: str, port: str, rate: str, burst: int, limit: int):
         """Give a queue another rate, burst (bytes) and limit (bytes) during the block."""
-        restored = [word if word != "add" else "change" for word in self.testbed._queue(port)]
+        command = self.testbed._queue(host, port)
+        restored = [word if word != "add" else "change" for word in command]
         changed = list(restored)
         for option, value in (("rate", rate), ("burst", str(burst)), ("limit", str(limit))):
             changed[changed.index(option) + 1] = value

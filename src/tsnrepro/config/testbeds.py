@@ -47,7 +47,8 @@ class EmulatedSettings(ConfigModel):
     """Wire rate of the member paths, in Mb/s; by default ``link_rate_mbps``. If it is lower, the
     first switch's queues drop what exceeds it."""
     queue_bytes: QueueBytes = 262144
-    """Limit of each egress queue, in bytes. The default holds 2 ms at 1 Gb/s."""
+    """Limit of each egress queue, in bytes. The default holds 2 ms at 1 Gb/s. Hosts' queues hold at
+    least 131,072 bytes, what a talker catches up with after a stall."""
     burst_bytes: BurstBytes = 64000
     """Depth of each link's token bucket, in bytes: what an idle link may send at once.
 

@@ -88,15 +88,25 @@ def trials_of(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
 def link_rate_mbps(documents: Iterable[dict[str, Any]]) -> float:
     """Return the wire rate of the links that the load trials ran on.
 
+    Those of frame loss may have links of their own, and count only where there are no others.
+
     Raises
     ------
     RecordError
         No trial has it (latency's do not), or they differ: one figure cannot show both.
     """
-    found = {d["values"]["link_rate_mbps"] for d in documents if "link_rate_mbps" in d["values"]}
+    found = set(_link_rates(documents)["mbps"])
     if len(found) != 1:
         raise RecordError(f"the load trials name {len(found)} link rates: {sorted(found)}")
     return found.pop()
+
+
+def _link_rates(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Return trials and the wire rate of their links, without frame loss if there are others."""
+    named = [d for d in documents if "link_rate_mbps" in d["values"]]
+    others = [d for d in named if d["factors"]["benchmark"] != "frame-loss"]
+    rows = [{"trial": d["trial"], "mbps": d["values"]["link_rate_mbps"]} for d in others or named]
+    return pd.DataFrame(rows, columns=["trial", "mbps"]).astype({"mbps": float})
 
 
 def _of(documents: Iterable[dict[str, Any]], benchmark: str) -> Iterable[dict[str, Any]]:
@@ -386,11 +396,10 @@ def analyse(documents: list[dict[str, Any]]) -> Results:
 
 
 def _link_rate(results: Results, documents: list[dict[str, Any]]) -> None:
-    """Add the wire rate of the links; of several there is none."""
-    named = [d for d in documents if "link_rate_mbps" in d["values"]]
-    rows = [{"trial": d["trial"], "mbps": d["values"]["link_rate_mbps"]} for d in named]
-    table = pd.DataFrame(rows, columns=["trial", "mbps"]).astype({"mbps": float})
-    shared(results, f"{_EXPERIMENT}.link_rate.mbps", table, "mbps", "Mb/s")
+    """Add the wire rate of the links, and of those of frame loss; of several there is none."""
+    for name, chosen in (("", documents), (".frame_loss", _of(documents, "frame-loss"))):
+        key = f"{_EXPERIMENT}{name}.link_rate.mbps"
+        shared(results, key, _link_rates(chosen), "mbps", "Mb/s")
 
 
 def _lengths(results: Results, documents: list[dict[str, Any]]) -> None:

@@ -16,7 +16,8 @@ class FrameLossPoint:
     """Loss at one load.
 
     ``asked_percent`` and ``offered_percent`` are relative to the line's limit for the size; a load
-    above it cannot be sent, so the offered load stands beside the target;
+    above it cannot be sent, so the offered load stands beside the target, the line's at most: what
+    exceeds it waits at the talker's own port;
     ``generator_limited``: not even the line's limit was reached.
     """
 
@@ -101,10 +102,11 @@ def _point(series: Series, percent: float, duration_s: float) -> FrameLossPoint:
     trial = series.run(line_pps * percent / 100, duration_s, purpose="frame loss")
     payload = trial.load.payload_bytes
     target = rates.at_layers(payload, trial.load.rate_pps)
-    offered = rates.at_layers(payload, trial.outcome.offered_pps)
+    offered_pps = min(trial.outcome.offered_pps, line_pps)
+    offered = rates.at_layers(payload, offered_pps)
     return FrameLossPoint(
         asked_percent=100 * trial.load.rate_pps / line_pps,
-        offered_percent=100 * trial.outcome.offered_pps / line_pps,
+        offered_percent=100 * offered_pps / line_pps,
         asked_payload_mbps=target.payload_mbps,
         offered_payload_mbps=offered.payload_mbps,
         offered_frame_mbps=offered.frame_mbps,

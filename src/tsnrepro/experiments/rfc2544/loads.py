@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from tsnrepro.config.base import CONFIGURATIONS
@@ -26,6 +27,7 @@ NARROW_SHARE = 0.001
 """Width of the last bracket, in payload rate over the links' rate, from which on a search counts as
 converged: the documents' search ends there, at 1 Mb/s on links of 1 Gb/s."""
 _SEARCH = "binary_search"
+_LINE_PERCENT = 100.0
 # By the payload that their counts show.
 _PUBLISHED = {64: "table-9a", 512: "table-9b", 1518: "table-9c"}
 
@@ -154,6 +156,17 @@ def highest_delivered(points: pd.DataFrame) -> pd.DataFrame:
     return chosen.drop_duplicates("trial")
 
 
+def highest_clean(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the highest load up to the line's that each repetition offered without a loss.
+
+    That is the throughput (RFC 2544, 26.1) among the given loads. One row a trial, none of trials
+    that lost something at every load.
+    """
+    kept = offered(points)
+    clean = kept[(kept["lost"].astype(int) == 0) & (kept["load_percent"] <= _LINE_PERCENT)]
+    return clean.sort_values("load_percent").drop_duplicates("trial", keep="last")
+
+
 def _saturation(
     results: Results, name: str, points: pd.DataFrame, throughput: pd.DataFrame
 ) -> None:
@@ -163,15 +176,26 @@ def _saturation(
     rate = mean(best, "delivered_payload_mbps", "Mb/s", line)
     results.estimate(f"{name}.payload_mbps", rate, 1, own)
     results.estimate(f"{name}.line_percent", efficiency(rate, line), 1, own)
+    clean = highest_clean(points)
+    percent = mean(clean, "load_percent", "%", _LINE_PERCENT)
+    results.estimate(f"{name}.clean_percent", percent, 0, clean["trial"])
     searched = throughput[throughput["goal"] == _SEARCH].dropna(subset="offered_payload_mbps")
     ratio = unknown(why="no throughput by bisection to hold it against")
-    if len(best) and len(searched):
+    if len(best) and len(searched) and not _same_line(line, searched):
+        ratio = unknown(why="searched on links of another rate")
+    elif len(best) and len(searched):
         # One name for both, in which they are compared.
         rates = best.assign(mbps=best["delivered_payload_mbps"])
         found = relative(rates, searched.assign(mbps=searched["offered_payload_mbps"]), "mbps")
         ratio = _as_ratio(found.estimate)
     both = [*own, *searched["trial"].unique()] if len(best) and len(searched) else []
     results.estimate(f"{name}.ratio", ratio, 2, both)
+
+
+def _same_line(line_mbps: float | None, searched: pd.DataFrame) -> bool:
+    """Tell whether searches ran on links that carry this payload rate."""
+    rates = searched["line_pps"] * searched["payload_bytes"] * 8 / 1e6
+    return line_mbps is not None and bool(np.isclose(rates, line_mbps, rtol=0.01).all())
 
 
 def _as_ratio(percent: Estimate) -> Estimate:

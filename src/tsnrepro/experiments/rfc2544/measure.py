@@ -27,7 +27,7 @@ from tsnrepro.experiments.rfc2544.throughput import ThroughputResult, record_of_
 from tsnrepro.records.files import canonical_json
 from tsnrepro.records.store import Trial, accepted_attempt
 from tsnrepro.runner.backends import Backend, backend
-from tsnrepro.runner.load import IntendedLoad, LoadOutcome
+from tsnrepro.runner.load import HostOptions, IntendedLoad, LoadOutcome
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.protocol import Testbed
 
@@ -37,7 +37,9 @@ _PREFERRED_METHODS = ("mlrsearch-rfc2544", "mlrsearch", "binary-search", "system
 
 def measure(testbed: Testbed, trial: Trial, measured: Measurement) -> None:
     """Measure one trial."""
-    factors, requests = Factors.of(trial), backend(testbed, trial, measured)
+    factors = Factors.of(trial)
+    options = HostOptions(factors.receive_buffer_bytes, send_buffer_bytes=factors.send_buffer_bytes)
+    requests = backend(testbed, trial, measured, options)
     throughput = None
     if factors.starts_from_throughput:
         throughput = throughput_of(

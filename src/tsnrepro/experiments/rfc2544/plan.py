@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config import ConfigModel, Configuration, parse
+from tsnrepro.config.registry import EMULATED, MODEL
 from tsnrepro.experiments.rfc2544.rates import payload_of_frame
 from tsnrepro.experiments.rfc2544.settings import (
     BackToBackSettings,
@@ -20,6 +21,7 @@ from tsnrepro.experiments.rfc2544.settings import (
     RfcLatencySettings,
     SearchMethod,
     Sizes,
+    SlowLinks,
     SystematicSettings,
     SystemRecoverySettings,
     ThroughputSettings,
@@ -67,8 +69,10 @@ class Factors(TrialFactors):
         A load trial that offers less by more than this is the generator's limit.
     full_waits
         Whether load trials have the learning frames and waits of RFC 2544, 23.
-    link_rate_mbps
-        Wire rate of all links where it is not the testbed's.
+    link_rate_mbps, queue_bytes, burst_bytes
+        Wire rate of all links, their queues and token buckets, where they are not the testbed's.
+    send_buffer_bytes, receive_buffer_bytes
+        Buffers of the talker's and the listener's socket where they are not the testbed's.
     """
 
     experiment: ClassVar[str] = "rfc2544"
@@ -84,6 +88,10 @@ class Factors(TrialFactors):
     shortfall_percent: float = 1.0
     full_waits: bool = False
     link_rate_mbps: int | None = field(default=None, metadata=OMITTED)
+    queue_bytes: int | None = field(default=None, metadata=OMITTED)
+    burst_bytes: int | None = field(default=None, metadata=OMITTED)
+    send_buffer_bytes: int | None = field(default=None, metadata=OMITTED)
+    receive_buffer_bytes: int | None = field(default=None, metadata=OMITTED)
 
     @property
     def label(self) -> str:
@@ -92,6 +100,11 @@ class Factors(TrialFactors):
         if self.frame_bytes is not None:
             size = f"frame{self.frame_bytes}"
         return f"{self.method}-{self.configuration}-{size}"
+
+    def testbed(self, kind: str) -> dict[str, Any]:
+        """Return settings of a testbed that differ from its file, of those that its kind has."""
+        names = ("link_rate_mbps", "queue_bytes", *(() if kind == MODEL else ("burst_bytes",)))
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     @property
     def starts_from_throughput(self) -> bool:
@@ -136,8 +149,6 @@ def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
 
     Throughput comes first: others start from it.
     """
-    rate = settings.link_rate_mbps
-    testbed = {} if rate is None else {"link_rate_mbps": rate}
     return numbered(
         chain.from_iterable(
             in_blocks(
@@ -146,18 +157,20 @@ def plan(settings: Rfc2544Settings, seed: int, kind: str) -> list[Planned]:
                         repetition,
                         nominal_seconds(kind, seconds, 0.0),
                         from_earlier=factors.starts_from_throughput,
-                        testbed=testbed,
+                        testbed=factors.testbed(kind),
                     )
                     for factors, repetition, seconds in part
                 ),
                 seed,
             )
-            for part in _benchmarks(settings)
+            for part in _benchmarks(settings, kind)
         )
     )
 
 
-def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Factors, int, float]]]:
+def _benchmarks(
+    settings: Rfc2544Settings, kind: str
+) -> Iterator[Iterator[tuple[Factors, int, float]]]:
     """Yield the trials of each benchmark: factors, repetition and seconds."""
     names = {"line_rate_trial_s", "shortfall_percent", "rfc2544_waits"}
     common: _Common = settings.recorded(include=names)
@@ -172,7 +185,8 @@ def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Factors, i
         counts = {"downward": 5 * (of.step_percent is not None), "at-loads": len(of.loads_percent)}
         each = of.duration_s + beside
         loss = [(name, of, of.duration_s, n * each) for name, n in counts.items() if n]
-        yield _trials("frame-loss", common, of, of.repetitions, loss)
+        slow = _slow_links(of.slow_links, kind)
+        yield _trials("frame-loss", common | slow, of, of.repetitions, loss)
     if (of := settings.back_to_back) is not None:
         seconds = of.searches * _BACK_TO_BACK_STEPS * (of.max_burst_s / 4 + beside)
         bursts = [("back-to-back", of, of.max_burst_s, seconds)]
@@ -187,6 +201,11 @@ def _benchmarks(settings: Rfc2544Settings) -> Iterator[Iterator[tuple[Factors, i
             (f"{kind}-{load}", of, of.duration_s, seconds) for kind in of.kinds for load in of.loads
         ]
         yield _trials("latency", common, of, of.repetitions, cases)
+
+
+def _slow_links(links: SlowLinks | None, kind: str) -> dict[str, int]:
+    """Return what differs from the testbed's links and sockets, nothing where those are fixed."""
+    return links.model_dump() if links and kind in (EMULATED, MODEL) else {}
 
 
 def _trials(
@@ -229,7 +248,7 @@ def _own_settings(settings: ConfigModel) -> dict[str, Any]:
     if isinstance(settings, BinarySearchSettings):
         listed = {"searches", *_usual(settings)}
     if isinstance(settings, Sizes):
-        listed = {*Sizes.model_fields, "repetitions", "loads", "kinds"}
+        listed = {*Sizes.model_fields, "repetitions", "loads", "kinds", "slow_links"}
     return settings.recorded(exclude=listed)
 
 

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from tsnrepro.common.ethernet import R_TAG_BYTES, udp_payload
 from tsnrepro.config.base import (
     CONFIGURATIONS,
+    BurstBytes,
     ConfigModel,
     Configurations,
     Distinct,
@@ -15,8 +16,10 @@ from tsnrepro.config.base import (
     Percent,
     PositiveFloat,
     PositiveInt,
+    QueueBytes,
     Repetitions,
     Seconds,
+    SocketBufferBytes,
     formerly,
 )
 from tsnrepro.config.registry import BENCH, EMULATED, MODEL, RACK, Experiment
@@ -206,6 +209,25 @@ class ThroughputSettings(Sizes):
         return self
 
 
+class SlowLinks(ConfigModel):
+    """Links that the talker fills with the smallest frames, so that every load is offered."""
+
+    link_rate_mbps: LinkRateMbps
+    """Wire rate of all links, in Mb/s."""
+    queue_bytes: QueueBytes
+    """Limit of each egress queue of a switch, in bytes. A trial has to send far more than it holds
+    beyond a member link's limit."""
+    burst_bytes: BurstBytes
+    """Depth of each link's token bucket, in bytes, as much time as timers may be late. On the model
+    links have none."""
+    send_buffer_bytes: SocketBufferBytes
+    """Send buffer of the talker's socket, on the scale of net.core.wmem_default. If the switches
+    share the talker's machine, a smaller one than all queues hold would slow the talker down where
+    a network drops."""
+    receive_buffer_bytes: SocketBufferBytes
+    """Receive buffer of the listener's socket, on the scale of net.core.rmem_default."""
+
+
 class FrameLossSettings(Sizes):
     """Frame loss rate (RFC 2544, 26.3): downward from line rate, and at given loads."""
 
@@ -217,6 +239,9 @@ class FrameLossSettings(Sizes):
     """Step downward from line rate, in percent of it; null leaves the downward part out."""
     loads_percent: Distinct[PositiveFloat] = list(DOCUMENT_LOADS_PERCENT)
     """Further loads, in percent of line rate; by default the documents'."""
+    slow_links: SlowLinks | None = None
+    """Links of these trials; by default those of the other benchmarks. A rack and a bench keep
+    their links."""
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
@@ -335,11 +360,11 @@ EXPERIMENT = Experiment(
         "rfc2544.throughput.*.*.difference.payload_mbps",
         "rfc2544.throughput.binary_search.{duration_s,searches.count,generator}",
         "rfc2544.link_rate.mbps",
-        "rfc2544.frame_loss.{duration_s,left_out.count}",
+        "rfc2544.frame_loss.{duration_s,left_out.count,link_rate.mbps}",
         "rfc2544.frame_loss.*.{control,frer}.full_load.{percent,offered_percent}",
         "rfc2544.frame_loss.*.{control,frer}.load_*.{percent,offered_percent}",
         "rfc2544.frame_loss.*.{control,frer}.load_*.{offered,delivered}_payload_mbps",
-        "rfc2544.saturation.*.{control,frer}.{payload_mbps,line_percent,ratio}",
+        "rfc2544.saturation.*.{control,frer}.{payload_mbps,line_percent,clean_percent,ratio}",
         "rfc2544.back_to_back.*.{control,frer}.{burst.count,buffer.count,buffer_us}",
         "rfc2544.system_recovery.*.{control,frer}.ms",
         "rfc2544.latency.*.{control,frer}.*.*.{mean_us,p50_us,p99_us}",

@@ -58,6 +58,8 @@ MEMBER_MTU = 1600
 # is counted before its trial ends.
 _HOST_SYSCTLS = ("net.ipv4.ipfrag_time=1",)
 LOCK = "emulated"
+# A talker that catches up after a stall waits at its own port: 50 ms on a link of 20 Mb/s.
+_LEAST_HOST_QUEUE_BYTES = 131_072
 _RESUME_REMEDY = "Run the same again; it resumes at the first missing trial"
 
 # Delay of a frame by timers and programs beyond that of its path. After a longer stall, a trial is
@@ -205,7 +207,7 @@ class EmulatedTestbed:
             if name in SWITCHES:
                 # A switch sends no neighbour discovery of its own.
                 self._run(name, ["sysctl", "-qw", f"net.ipv6.conf.{port}.disable_ipv6=1"])
-            self._run(name, self._queue(port))
+            self._run(name, self._queue(name, port))
             self._run(name, ["ip", "link", "set", port, "mtu", str(mtu), "up"])
         if name in ADDRESSES:
             self._run(name, ["sysctl", "-qw", *_HOST_SYSCTLS])
@@ -216,11 +218,12 @@ class EmulatedTestbed:
             route += ["src", ADDRESSES[name], "mtu", str(HOST_MTU)]
             self._run(name, ["ip", "route", "replace", *route])
 
-    def _queue(self, port: str) -> list[str]:
+    def _queue(self, name: str, port: str) -> list[str]:
         s = self.settings
+        limit = s.queue_bytes if name in SWITCHES else max(s.queue_bytes, _LEAST_HOST_QUEUE_BYTES)
         member = s.member_link_rate_mbps if port in self.member_ports() else None
         rate = member or s.link_rate_mbps
-        return qdisc.tbf(port, rate, burst_bytes=s.burst_bytes, limit_bytes=s.queue_bytes)
+        return qdisc.tbf(port, rate, burst_bytes=s.burst_bytes, limit_bytes=limit)
 
     def _set_up_delay_host(self) -> None:
         for port in self._ports(DELAY):
@@ -382,7 +385,8 @@ class EmulatedTestbed:
         """The longest time of a frame in transit: the longest path, and three full queues."""
         settings = self.settings
         rates = settings.link_rate_mbps, settings.member_link_rate_mbps or settings.link_rate_mbps
-        queues_s = 3 * settings.queue_bytes * 8 / (min(rates) * 1e6)
+        queues = 2 * settings.queue_bytes + max(settings.queue_bytes, _LEAST_HOST_QUEUE_BYTES)
+        queues_s = queues * 8 / (min(rates) * 1e6)
         return settings.longest_delay_s + queues_s + _LATENESS_SECONDS
 
     def snapshot(self) -> Snapshot:
