@@ -35,6 +35,7 @@ from tsnrepro.config.base import Objective
 from tsnrepro.config.files import campaign
 from tsnrepro.experiments.latency.stopping import ratio_of_medians
 from tsnrepro.experiments.loss.settings import LossPart
+from tsnrepro.experiments.shaping.modes import RANKED_FROM
 from tsnrepro.stats.comparisons import median_difference, relative_difference, signed_rank
 from tsnrepro.stats.estimate import LEVEL_OF_EACH_LOOK, MIN_RUNS_TO_STOP, Estimate, Limits
 from tsnrepro.stats.losses import difference_of_shares, trend_over_runs
@@ -71,9 +72,7 @@ SCATTERS = (0.01, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
 LOWEST, HIGHEST, FEWEST_SETS = 93.0, 99.0, 0.05
 CHANCE = 0.01
 SETS = 5000
-REPETITIONS_OF_PAIRS = (3, MIN_RUNS_TO_STOP, 12)
-# The product compares by ranks from so many repetitions on.
-MIN_RUNS_OF_RANKS = 10
+REPETITIONS_OF_PAIRS = (3, MIN_RUNS_TO_STOP, RANKED_FROM, 12)
 
 
 @dataclass
@@ -421,7 +420,7 @@ def pairs(first: np.ndarray, second: np.ndarray) -> list[Outcome]:
         ("median difference", median_difference(first, second, paired=True), 0.0),
         ("ratio, in pairs", relative_difference(1.2 * first, second, paired=True).estimate, 20.0),
     ]
-    if first.size >= MIN_RUNS_OF_RANKS:
+    if first.size >= RANKED_FROM:
         logs = signed_rank(np.log(1.2 * first), np.log(second)).estimate
         found += [
             ("signed ranks", signed_rank(first, second).estimate, 0.0),
