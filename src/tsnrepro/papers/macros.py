@@ -238,6 +238,7 @@ def _figures(used: UsedNames, sources: DataSources, output: Path) -> list[Printe
     """
     folder = output / "figures"
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)  # also where nothing was measured that has a figure
     known = dict(sources.figures())
     origin = cache(_origin)
     printed = []
