@@ -74,7 +74,7 @@ def versions(numbers: Iterable[int]) -> str:
 
 
 def by_version(
-    mode: str, layout, write: Callable, numbers: Iterable[int], test=UDP
+    mode: str, layout, write: Callable, numbers: Iterable[int], test: UdpTest | TcpTest = UDP
 ) -> list[tuple[str, str, str]]:
     """Return a row per run of versions whose outputs are read alike."""
     found = [(n, outcome(write(dataclasses.replace(test, version=n)), layout)) for n in numbers]

@@ -118,7 +118,7 @@ def test_any_number_in_place_of_each(kind, number):
 
 
 def test_an_exponent_of_thousands_of_digits():
-    assert isinstance(outcome("csv", SEEDS["csv"].replace("0.5", "0e" + "9" * 5000)).trials, list)
+    check("csv", SEEDS["csv"].replace("0.5", "0e" + "9" * 5000))
 
 
 @pytest.mark.parametrize("kind", ALL)

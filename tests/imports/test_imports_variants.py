@@ -19,6 +19,7 @@ from iperf3_writer import TcpTest, UdpTest
 from reader_files import source_file, table
 
 from tsnrepro.common.errors import TsnreproError
+from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.importer import import_folder
 from tsnrepro.imports.reading import DataFolder, read_file
 from tsnrepro.imports.screening import NoMeasurementError
@@ -354,3 +355,26 @@ def test_times_as_other_programs_write_them(content, unit, keys):
 def test_times_that_are_none(content, unit, reason):
     with pytest.raises(TsnreproError, match=reason):
         read_times(content, unit)
+
+
+def test_two_captures_as_tshark_prints_their_fields(tmp_path):
+    """Of one packet two copies arrived, of another none; the listener's are in another order."""
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    arrived = [(seq, received) for seq, (_, received) in enumerate(PACKETS) if seq != 3][::-1]
+    arrived.append((2, PACKETS[2][1] + 10**6))
+    files = {
+        "talker.tsv": ("frame.time_epoch", [(seq, sent) for seq, (sent, _) in enumerate(PACKETS)]),
+        "listener.tsv": ("received", arrived),
+    }
+    for name, (column, rows) in files.items():
+        lines = [f"udp.seq\t{column}", *(f"{seq}\t{seconds(time)}" for seq, time in rows), ""]
+        (folder / name).write_bytes("\r\n".join(lines).encode())
+    keys = {"sent": "frame.time_epoch", "received": "received", "unit": "s", "delimiter": "\t"}
+    joined = keys | {"sequence": "udp.seq", "listener": "listener.tsv"}
+    file = SourceFile(folder / "talker.tsv", "talker.tsv")
+    layout = table("times", "latency", times=joined, **ONE_WAY)
+    (trial,) = read_file(DataFolder(folder, [*files]), file, "t", layout, None).trials
+    delays = [rx - tx for seq, (tx, rx) in enumerate(PACKETS) if seq != 3]
+    assert (trial.result["sent"], trial.result["received"]) == (5, 4)
+    assert trial.result["max_us"] == max(delays) / 1000

@@ -15,6 +15,7 @@ from pyarrow import compute, csv
 
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import PRINTF_CODE, Times
+from tsnrepro.imports.readers import aligned
 from tsnrepro.imports.screening import ISOCHRON_SUMMARY, NoMeasurementError
 
 # Type checkers do not see its functions, which are created at import.
@@ -54,7 +55,8 @@ def blocks(
         found = _UNSYNCHRONIZED.search(block) if b"not synchronized" in block else None
         if found:
             raise NoMeasurementError(f"isochron reports: {found[0].decode('utf-8', 'replace')}")
-        whole, _, cut = block.rpartition(b"\n")
+        end = block.rfind(b"\n") + 1
+        whole, cut = block[:end], block[end:]
         columns = _separated(whole, times)
         if columns is not None:
             rows, valid, invalid = len(columns[0]), np.arange(1, len(columns[0]) + 1), {}
@@ -110,6 +112,10 @@ def _separated(lines: bytes, times: Times) -> list[Any] | None:
     alike = {*separators} == {delimiter} and len(delimiter) == 1
     if first or last or not alike or "%" in parts or not codes <= {"d", "u"}:
         return None
+    numbers = [names.index(name) for name in wanted]
+    found = aligned.integers(lines, delimiter.encode(), len(names), numbers)
+    if found is not None:
+        return found
     try:
         table = csv.read_csv(
             pa.BufferReader(lines),
@@ -149,12 +155,16 @@ def _packets(
     """Return number and times of the packets with a timestamp, and their rows; tell the others."""
     sequence, sent, received = columns
     unknown = pc.and_(pc.equal(sent, 0), pc.not_equal(received, 0))
-    for number in numbers[unknown.to_numpy(zero_copy_only=False)].tolist():
-        invalid[number] = _NO_TIMESTAMP
-    known = pc.invert(unknown)
-    sent, received = (_null_for_zero(one.filter(known)) for one in (sent, received))
+    if pc.any(unknown).as_py():
+        known = pc.invert(unknown)
+        invalid |= dict.fromkeys(
+            numbers[unknown.to_numpy(zero_copy_only=False)].tolist(), _NO_TIMESTAMP
+        )
+        numbers = numbers[known.to_numpy(zero_copy_only=False)]
+        sent, received = sent.filter(known), received.filter(known)
+    sent, received = _null_for_zero(sent), _null_for_zero(received)
     _check_clocks(pc.mean(pc.subtract(received, sent)).as_py())
-    return [sequence, sent, received], numbers[known.to_numpy(zero_copy_only=False)]
+    return [sequence, sent, received], numbers
 
 
 def _nanoseconds(cells: Any) -> Any:

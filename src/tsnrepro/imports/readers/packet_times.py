@@ -20,7 +20,7 @@ from tsnrepro.common.errors import RecordError
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import MISSING_VALUES, Times
 from tsnrepro.imports.plausibility import wrong_latency
-from tsnrepro.imports.readers import isochron
+from tsnrepro.imports.readers import aligned, isochron
 from tsnrepro.imports.readers.row import DECIMAL_COMMA, names_available
 from tsnrepro.imports.screening import NoMeasurementError, why_not_table
 from tsnrepro.imports.units import factor
@@ -288,11 +288,17 @@ def _typed(data: bytes, layout: _Layout, kind: Any) -> list[Any] | None:
         table = _read(data, layout, kind)
     except pa.ArrowInvalid:
         return None
-    columns = [table[name] for name in layout.wanted]
+    columns = [table[name].combine_chunks() for name in layout.wanted]
     return None if len(columns) > 1 and columns[0].null_count else columns
 
 
 def _integers(data: bytes, layout: _Layout) -> list[Any] | None:
+    if not any(value.isdigit() for value in layout.times.missing):
+        wanted = [layout.names.index(name) for name in layout.wanted]
+        delimiter = layout.times.delimiter.encode()
+        found = aligned.integers(data, delimiter, len(layout.names), wanted)
+        if found is not None:
+            return found
     # pyarrow takes hexadecimal numbers for integers.
     is_hexadecimal = any(x in data and b"0" + x in data for x in (b"x", b"X"))
     return None if is_hexadecimal else _typed(data, layout, pa.int64())
@@ -332,7 +338,7 @@ def _scaled_integers(data: bytes, layout: _Layout) -> list[Any] | None:
 
 def _with_decimals(column: Any, decimals: np.ndarray) -> Any | None:
     """Return integers with as many decimals as each was printed with, -1 without a point."""
-    column, most = column.combine_chunks(), int(decimals.max(initial=0))
+    most = int(decimals.max(initial=0))
     missing = column.is_null().to_numpy(zero_copy_only=False)
     if column.null_count and (decimals[missing] >= 0).any():
         return None
