@@ -552,7 +552,7 @@ def test_distributions_reach_one_and_keep_their_colours():
     plt.close(figure)
 
 
-@pytest.mark.parametrize("draw", ["histogram_and_cdf", "loaded_histogram", "distributions"])
+@pytest.mark.parametrize("draw", ["histogram_and_tail", "loaded_tails", "distributions"])
 def test_figures_without_data_say_so(draw):
     empty = part(name="other")
     figure = getattr(shaping_figures, draw)(two_modes(), empty, "model")
