@@ -1,6 +1,6 @@
 """Figures of the manuscripts: column width, colour-blind safe, readable in black and white."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedFormatter, FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from tsnrepro.records.values import KOREAN_FOLDER
 from tsnrepro.results import fonts
@@ -139,20 +139,25 @@ def save(figure: Figure, folder: str | Path, name: str) -> None:
 def _translated(figure: Figure) -> Iterator[None]:
     """Let the texts of a figure be Korean for a while."""
     axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
-    ticks = [f for f in (axis.get_major_formatter() for axis in axes) if type(f) is FixedFormatter]
-    texts = [*map(Text.get_text, found := figure.findobj(Text))]
-    labels = [formatter.seq for formatter in ticks]
+    # Ticks that are given with their labels have such a formatter.
+    ticks = {axis.get_major_formatter() for axis in axes}
+    labels = {each: each.func for each in ticks if isinstance(each, FuncFormatter)}
+    texts = {text: text.get_text() for text in figure.findobj(Text)}
     try:
-        for artist, text in zip(found, texts, strict=True):
+        for artist, text in texts.items():
             artist.set_text(in_korean(text))
-        for formatter, names in zip(ticks, labels, strict=True):
-            formatter.seq = [in_korean(name) for name in names]
+        for formatter, label in labels.items():
+            formatter.func = _translating(label)
         yield
     finally:
-        for artist, text in zip(found, texts, strict=True):
+        for artist, text in texts.items():
             artist.set_text(text)
-        for formatter, names in zip(ticks, labels, strict=True):
-            formatter.seq = names
+        for formatter, label in labels.items():
+            formatter.func = label
+
+
+def _translating(label: Callable[..., str]) -> Callable[..., str]:
+    return lambda value, place=None: in_korean(label(value, place))
 
 
 def save_pdf(figure: Figure, folder: str | Path, name: str) -> Path:

@@ -144,7 +144,7 @@ def _throughput_panel(
         mark_published(axes, values["payload_bytes"].map(place), values["zero_loss_mbps"])
     axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
     axes.set_ylim(0, 1.03 * link_rate_mbps)
-    axes.set_ylabel("throughput,\npayload (Mb/s)")
+    axes.set_ylabel("throughput\n(Mb/s of payload)")
 
 
 def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:

@@ -58,7 +58,7 @@ def _panels(count: int, height_inches: float, testbed: str) -> tuple[Figure, lis
     return figure, list(axes[0])
 
 
-def _key(figure: Figure, axes: Axes, columns: int = 4) -> None:
+def _key(figure: Figure, axes: Axes, columns: int = 4, enlarged: float = 1) -> None:
     handles, labels = axes.get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
     if unique:
@@ -68,6 +68,7 @@ def _key(figure: Figure, axes: Axes, columns: int = 4) -> None:
             loc="outside lower center",
             ncols=columns,
             handlelength=2,
+            markerscale=enlarged,
         )
 
 
@@ -105,7 +106,7 @@ def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: st
         else:
             note_empty(axes, "no egress times")
     row[0].set_ylabel("one-way latency (µs)")
-    _key(figure, row[0])
+    _key(figure, row[0], enlarged=3)
     return figure
 
 
@@ -162,8 +163,9 @@ def _scatter(axes: Axes, mode: str, gate: Gate, logs: list[Records]) -> None:
 def _steps(axes: Axes, mode: str, gate: Gate, logs: list[Records]) -> None:
     phases = np.concatenate([gate.phases_ns(log) for log in logs])
     counts, edges = np.histogram(phases, bins=50, range=(0, gate.gates.cycle))
-    share = 100 * counts / max(1, len(phases))
-    axes.stairs(share, edges / 1000, **_line(mode), label=_LABELS[mode])
+    # A logarithmic axis has no place for none.
+    share = 100 * np.where(counts, counts, np.nan) / max(1, len(phases))
+    axes.stairs(share, edges / 1000, baseline=None, **_line(mode), label=_LABELS[mode])
 
 
 # --- latencies --------------------------------------------------------------------------------
@@ -363,7 +365,7 @@ def over_time(run: Run, part: ShapingPart, testbed: str, load: str = LOADED) -> 
     log_scale(axes.yaxis)
     axes.set_xlabel("time of sending (s)")
     axes.set_ylabel("one-way latency (µs)")
-    _key(figure, axes)
+    _key(figure, axes, enlarged=3)
     return figure
 
 
