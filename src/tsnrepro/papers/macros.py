@@ -19,7 +19,7 @@ from tsnrepro.common.errors import PublishError, TsnreproError
 from tsnrepro.common.latex import escape
 from tsnrepro.common.repository import short_commit
 from tsnrepro.config.papers import SOURCES, sources_of
-from tsnrepro.config.registry import MODEL, experiment
+from tsnrepro.config.registry import MODEL, experiment, experiments
 from tsnrepro.papers import device_report, loss_tables
 from tsnrepro.papers.assertions import (
     ASSERTIONS_FILE,
@@ -40,6 +40,7 @@ from tsnrepro.records.files import sha256_of
 from tsnrepro.records.store import RUN_FILE, open_run
 from tsnrepro.records.values import KOREAN_FOLDER, Result
 from tsnrepro.results import numbers
+from tsnrepro.results.language import in_korean
 from tsnrepro.results.numbers import TEX
 
 # The unknown value in a calculation of the manuscript, which is in Lua.
@@ -313,14 +314,22 @@ def _assertion_lines(judged: list[Assertion]) -> Iterator[str]:
 
 
 def _figure_lines(sources: DataSources, manuscript: Path, *, korean: bool) -> Iterator[str]:
-    """Yield the path of each figure of the results, relative to the folder of the manuscript.
+    """Yield the path of each figure, relative to the folder of the manuscript, and what it shows.
 
     LaTeX finds one there that the text names since the inputs were written.
     """
     for name, path in sources.figures():
         shown = _of_language(path, korean=korean)
         place = os.path.relpath(shown.resolve(), manuscript.resolve())
-        yield from _lines(name, {"figure": place})
+        yield from _lines(name, {"figure": place, "alt": _alternative(name, korean=korean)})
+
+
+def _alternative(name: str, *, korean: bool) -> str:
+    """Return what a figure shows, in the language of the manuscript, for who does not see it."""
+    *_, of, figure = name.split("/")
+    declared = experiments().get(of)
+    caption = (declared.caption(figure) if declared else None) or figure.replace("-", " ")
+    return escape(in_korean(caption) if korean else caption)
 
 
 def _value_fields(item: Result) -> dict[str, str]:
