@@ -538,17 +538,22 @@ def test_scatter_draws_the_frames_whose_time_in_the_queue_is_known():
     plt.close(figure)
 
 
-def test_distributions_reach_one_and_keep_their_colours():
+def test_tails_begin_with_all_and_keep_their_colours_beside_what_is_published():
     figure = shaping_figures.distributions(two_modes(kind="bridge"), part("bridge"), "model")
-    lines = figure.axes[0].get_lines()
-    labels = [drawn.get_label() for drawn in lines]
+    drawn = figure.axes[0].get_lines()
+    lines = [line for line in drawn if line.get_linestyle() != "None"]
+    labels = [line.get_label() for line in lines]
     assert labels == ["TAS", "best effort", "TAS, loaded", "best effort, loaded"]
-    assert all(drawn.get_ydata()[-1] == 1 for drawn in lines)
+    assert all(line.get_ydata()[0] == 100 for line in lines)
+    (crosses,) = [line for line in drawn if line not in lines and len(line.get_xdata())]
+    # Figure 4 of the document: P90, P99 and P99.9 of TAS under load.
+    assert list(crosses.get_xdata()) == [476, 560, 582]
+    np.testing.assert_allclose(crosses.get_ydata(), [10, 1, 0.1])
     assert to_rgb(lines[0].get_color()) == to_rgb(lines[2].get_color())
     plt.close(figure)
 
 
-@pytest.mark.parametrize("draw", ["histogram_and_cdf", "loaded_histogram", "distributions"])
+@pytest.mark.parametrize("draw", ["histogram_and_tail", "loaded_tails", "distributions"])
 def test_figures_without_data_say_so(draw):
     empty = part(name="other")
     figure = getattr(shaping_figures, draw)(two_modes(), empty, "model")

@@ -10,8 +10,8 @@ import tsnrepro.report
 from tsnrepro.config.registry import experiments
 from tsnrepro.papers.glossary import glossary
 from tsnrepro.report import overview, provenance_graph, questions, site, trial_pages
-from tsnrepro.report.language import korean, korean_methods, method_in, translator
 from tsnrepro.results.figures import PLACE_LABELS
+from tsnrepro.results.language import korean, korean_methods, method_in, translator
 from tsnrepro.results.testbed import _LABELS
 
 FOLDER = Path(tsnrepro.report.__file__).parent

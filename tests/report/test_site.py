@@ -15,10 +15,10 @@ from tsnrepro.common.repository import root
 from tsnrepro.records.values import Result, load_file
 from tsnrepro.report import site
 from tsnrepro.report.figures import as_script, trials_plot
-from tsnrepro.report.language import translator
 from tsnrepro.report.overview import compared
 from tsnrepro.report.site import write_report
 from tsnrepro.report.trials import trials_of_values
+from tsnrepro.results.language import translator
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ device's, and its median latency is the bench's own part.
 """
 
 import json
-import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -48,10 +47,6 @@ _FIELDS = {
 # What `limited_by` says of searches that nothing but the line stopped, and of those that the ends
 # of the bench stopped.
 _UNLIMITED, _ENDS = {"line", "nothing"}, {"generator", "host"}
-# Korean letters are those of the second family.
-_FONTS = ["sans-serif", "NanumGothic", "UnDotum"]
-# Of Korean fonts it cannot reduce some tables, which no PDF needs.
-logging.getLogger("fontTools.subset").setLevel(logging.ERROR)
 _WIDTH_INCHES, _HEIGHT_INCHES = 5.0, 1.9
 
 
@@ -420,13 +415,13 @@ class DeviceReport:
         figure.set_size_inches(_WIDTH_INCHES, _HEIGHT_INCHES)
         for axis in "xy":
             label = self._words.axes[f"{name}.{axis}"]
-            getattr(axes, f"set_{axis}label")(label, fontfamily=_FONTS)
+            getattr(axes, f"set_{axis}label")(label)
         return axes
 
     def _save(self, axes: Axes, folder: Path, name: str) -> Path:
         figure = axes.figure
         assert isinstance(figure, Figure)
-        figure.legend(loc="outside right upper", prop={"family": _FONTS, "size": 7})
+        figure.legend(loc="outside right upper")
         written = save_pdf(figure, folder, name)
         plt.close(figure)
         return written

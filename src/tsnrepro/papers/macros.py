@@ -19,7 +19,7 @@ from tsnrepro.common.errors import PublishError, TsnreproError
 from tsnrepro.common.latex import escape
 from tsnrepro.common.repository import short_commit
 from tsnrepro.config.papers import SOURCES, sources_of
-from tsnrepro.config.registry import MODEL, experiment
+from tsnrepro.config.registry import MODEL, experiment, experiments
 from tsnrepro.papers import device_report, loss_tables
 from tsnrepro.papers.assertions import (
     ASSERTIONS_FILE,
@@ -30,6 +30,7 @@ from tsnrepro.papers.assertions import (
     exploratory_sentences,
 )
 from tsnrepro.papers.data_sources import COMMIT, STUDY, DataSource, DataSources
+from tsnrepro.papers.expansion import is_korean
 from tsnrepro.papers.manuscript import UsedNames, check_known, scan, scan_text
 from tsnrepro.papers.provenance import FileOrigin, PrintedFile, Provenance, unit
 from tsnrepro.published import documents as published
@@ -37,8 +38,9 @@ from tsnrepro.published.families import judged_together, primary_of_papers
 from tsnrepro.published.tables import Cell
 from tsnrepro.records.files import sha256_of
 from tsnrepro.records.store import RUN_FILE, open_run
-from tsnrepro.records.values import Result
+from tsnrepro.records.values import KOREAN_FOLDER, Result
 from tsnrepro.results import numbers
+from tsnrepro.results.language import in_korean
 from tsnrepro.results.numbers import TEX
 
 # The unknown value in a calculation of the manuscript, which is in Lua.
@@ -75,6 +77,7 @@ def write_paper_inputs(
         message has its place.
     """
     declared = sources_of(manuscript.name)
+    korean = is_korean((manuscript / "main.tex").read_text(encoding="utf-8"))
     document = declared.document
     sources = sources.with_declared(declared.columns, declared.optional_columns)
     papers = [declared.primary, *primary_of_papers()]
@@ -99,7 +102,7 @@ def write_paper_inputs(
         commits=sources.commits(measured.values()),
         measured=measured,
         published=cells,
-        files=(*_figures(used, sources, output), *_table_files(used, sources)),
+        files=(*_figures(used, sources, output, korean=korean), *_table_files(used, sources)),
         places=used.measured | used.published,
         sources=tuple(sources.names),
     )
@@ -110,7 +113,7 @@ def write_paper_inputs(
             (
                 *_value_lines(values.values()),
                 *_assertion_lines(judged),
-                *_figure_lines(sources, manuscript),
+                *_figure_lines(sources, manuscript, korean=korean),
             )
         ),
         "published.tex": "".join(_cell_lines(cells)),
@@ -231,7 +234,9 @@ def _commit(values: dict[str, Result]) -> str:
     return commit.value
 
 
-def _figures(used: UsedNames, sources: DataSources, output: Path) -> list[PrintedFile]:
+def _figures(
+    used: UsedNames, sources: DataSources, output: Path, *, korean: bool
+) -> list[PrintedFile]:
     """Copy the figures of a manuscript to its output, and return them with checksums.
 
     The folder is emptied before, so that figures of earlier results are not printed.
@@ -249,11 +254,17 @@ def _figures(used: UsedNames, sources: DataSources, output: Path) -> list[Printe
             check_known({name: places}, known, "figure")
         target = folder / f"{name}.pdf"
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(known[name], target)
+        shutil.copyfile(_of_language(known[name], korean=korean), target)
         printed.append(
             PrintedFile(f"{name}.pdf", sha256_of(target), origin(known[name].parent.parent))
         )
     return printed
+
+
+def _of_language(figure: Path, *, korean: bool) -> Path:
+    """Return a figure in the language of the manuscript; one of the reader's own has only one."""
+    translated = figure.parent / KOREAN_FOLDER / figure.name
+    return translated if korean and translated.is_file() else figure
 
 
 def _origin(folder: Path) -> FileOrigin:
@@ -303,14 +314,23 @@ def _assertion_lines(judged: list[Assertion]) -> Iterator[str]:
         yield from _lines(key, fields)
 
 
-def _figure_lines(sources: DataSources, manuscript: Path) -> Iterator[str]:
-    """Yield the path of each figure of the results, relative to the folder of the manuscript.
+def _figure_lines(sources: DataSources, manuscript: Path, *, korean: bool) -> Iterator[str]:
+    """Yield the path of each figure, relative to the folder of the manuscript, and what it shows.
 
     LaTeX finds one there that the text names since the inputs were written.
     """
     for name, path in sources.figures():
-        place = os.path.relpath(path.resolve(), manuscript.resolve())
-        yield from _lines(name, {"figure": place})
+        shown = _of_language(path, korean=korean)
+        place = os.path.relpath(shown.resolve(), manuscript.resolve())
+        yield from _lines(name, {"figure": place, "alt": _alternative(name, korean=korean)})
+
+
+def _alternative(name: str, *, korean: bool) -> str:
+    """Return what a figure shows, in the language of the manuscript, for who does not see it."""
+    *_, of, figure = name.split("/")
+    declared = experiments().get(of)
+    caption = (declared.caption(figure) if declared else None) or figure.replace("-", " ")
+    return escape(in_korean(caption) if korean else caption)
 
 
 def _value_fields(item: Result) -> dict[str, str]:

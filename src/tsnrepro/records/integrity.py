@@ -26,12 +26,19 @@ from tsnrepro.records.files import (
 )
 from tsnrepro.records.store import RUN_FILE, RawStore, Trial, open_run, read_listed_trial
 from tsnrepro.records.tool_results import contradicted
-from tsnrepro.records.values import FACTS_FILE, TABLES_FOLDER, VALUES_FILE
+from tsnrepro.records.values import (
+    FACTS_FILE,
+    FIGURES_FOLDER,
+    KOREAN_FOLDER,
+    TABLES_FOLDER,
+    VALUES_FILE,
+)
 
 SEAL_FILE = "seal.json"
 SUMS_SUFFIX = ".sha256"
 _GENERATED = ("papers", "reports", "studies")
-_ANALYSIS_OUTPUTS = (VALUES_FILE, FACTS_FILE, f"{TABLES_FOLDER}/*", "figures/*")
+_FIGURES = (f"{FIGURES_FOLDER}/*.*", f"{FIGURES_FOLDER}/{KOREAN_FOLDER}/*")
+_ANALYSIS_OUTPUTS = (VALUES_FILE, FACTS_FILE, f"{TABLES_FOLDER}/*", *_FIGURES)
 
 
 _Stamp = Annotated[list[int], Field(min_length=2, max_length=2)]

@@ -17,6 +17,8 @@ from tsnrepro.common.errors import RecordError
 # In the folder of an analysed run: its results, the facts of its testbed, and its tables.
 VALUES_FILE, FACTS_FILE = "values.json", "testbed.json"
 TABLES_FOLDER, FIGURES_FOLDER = "tables", "figures"
+KOREAN_FOLDER = "ko"
+"""Below the folder of figures: those for papers in Korean."""
 
 UNKNOWN = "unknown"
 """Value of a fact that a testbed of this kind has but that was not determined."""

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from tsnrepro.common.errors import PublishError
 from tsnrepro.papers.svg import data_uri, pdf_to_svg
 from tsnrepro.records.values import FIGURES_FOLDER, Result
-from tsnrepro.report.language import Translate
+from tsnrepro.results.language import Translate
 from tsnrepro.results.numbers import TEXT_UNITS
 from tsnrepro.results.runs import AnalysedRun
 

@@ -12,9 +12,9 @@ from tsnrepro.experiments.latency.analysis import HALF_RTT, LATENCIES
 from tsnrepro.published import documents as published
 from tsnrepro.published.tables import Cell
 from tsnrepro.records.values import Result
-from tsnrepro.report.language import Translate
 from tsnrepro.results import numbers
 from tsnrepro.results.figures import PLACE_LABELS
+from tsnrepro.results.language import Translate
 from tsnrepro.results.numbers import TEXT, TEXT_UNITS
 from tsnrepro.results.runs import bare, shown
 

@@ -11,8 +11,8 @@ from tsnrepro.common.errors import PublishError
 from tsnrepro.published import documents as published
 from tsnrepro.published.tables import Cell
 from tsnrepro.records.values import Result
-from tsnrepro.report.language import Translate
 from tsnrepro.report.overview import printed_cell
+from tsnrepro.results.language import Translate
 from tsnrepro.results.numbers import TEXT_UNITS
 from tsnrepro.results.runs import shown
 from tsnrepro.results.verdicts import CANNOT_TELL, power_beside

@@ -21,12 +21,12 @@ from tsnrepro.report.figures import (
     trials_plot,
     vega_bundle,
 )
-from tsnrepro.report.language import method_in, translator
 from tsnrepro.report.overview import compared, document_title, loss_locations
 from tsnrepro.report.provenance_graph import Node, experiments_of_paper, graph
 from tsnrepro.report.questions import answered
 from tsnrepro.report.trial_pages import trial_page
 from tsnrepro.report.trials import list_columns, relative, table_of, trial_rows, trials_of_values
+from tsnrepro.results.language import method_in, translator
 from tsnrepro.results.runs import AnalysedRun
 from tsnrepro.results.templates import environment
 from tsnrepro.results.verdicts import with_power

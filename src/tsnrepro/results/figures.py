@@ -1,5 +1,7 @@
 """Figures of the manuscripts: column width, colour-blind safe, readable in black and white."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+
+from tsnrepro.records.values import KOREAN_FOLDER
+from tsnrepro.results import fonts
+from tsnrepro.results.language import in_korean
 
 COLUMN_INCHES = 3.4
 COLOURS: dict[str, tuple] = dict(
@@ -27,6 +36,10 @@ PLACE_LABELS = {
 MARKERS = {"control": "o", "frer": "s"}
 STYLES = {"control": "-", "frer": "--"}
 GREY = "0.35"
+SMALL_POINTS = 7.0
+"""Of ticks, legends and notes: the least that is readable in a column."""
+# Ticks, in points.
+_MAJOR, _MINOR = {"width": 0.6, "size": 3}, {"width": 0.4, "size": 1.5}
 
 
 def _show_in_notebooks() -> None:
@@ -47,15 +60,29 @@ def style() -> None:
     sns.set_theme(style="ticks", palette="colorblind")
     mpl.rcParams.update(
         {
+            "font.family": fonts.families(),
+            # Powers of ten on logarithmic axes.
+            "mathtext.fontset": "custom",
+            **{
+                f"mathtext.{shape}": fonts.families()[0]
+                for shape in ("rm", "it", "bf", "sf", "cal")
+            },
+            "mathtext.default": "rm",
             "font.size": 8,
             "axes.labelsize": 8,
-            "xtick.labelsize": 7,
-            "ytick.labelsize": 7,
-            "legend.fontsize": 7,
+            "axes.titlesize": SMALL_POINTS,
+            "xtick.labelsize": SMALL_POINTS,
+            "ytick.labelsize": SMALL_POINTS,
+            "legend.fontsize": SMALL_POINTS,
+            "legend.title_fontsize": SMALL_POINTS,
+            "legend.columnspacing": 1.2,
+            "legend.handletextpad": 0.5,
             "legend.frameon": False,
             "lines.linewidth": 1,
             "lines.markersize": 3.5,
-            "axes.linewidth": 0.6,
+            **{"axes.linewidth": 0.6, "hatch.linewidth": 0.5},
+            **{f"{axis}tick.major.{name}": size for axis in "xy" for name, size in _MAJOR.items()},
+            **{f"{axis}tick.minor.{name}": size for axis in "xy" for name, size in _MINOR.items()},
             "pdf.fonttype": 42,
             "svg.fonttype": "none",
             "svg.hashsalt": "tsnrepro",
@@ -85,7 +112,7 @@ def stacked(
 ) -> tuple[Figure, np.ndarray]:
     """Return an empty figure of panels above each other that names its testbed."""
     figure, axes = panels(rows, 1, height_inches, **options)
-    axes[0, 0].set_title(testbed, loc="right", fontsize=6, color=GREY, pad=3)
+    axes[0, 0].set_title(testbed, loc="right", color=GREY, pad=3)
     return figure, axes[:, 0]
 
 
@@ -96,12 +123,41 @@ def new(height_inches: float, testbed: str) -> tuple[Figure, Axes]:
 
 
 def save(figure: Figure, folder: str | Path, name: str) -> None:
-    """Write a figure as PDF for the paper and as PNG for the report."""
+    """Write a figure as PDF for papers, in English and in Korean, and as PNG for the report."""
     save_pdf(figure, folder, name)
     # It is laid out now: to find the same places again took a sixth of the time of an analysis.
+    layout = figure.get_layout_engine()
     figure.set_layout_engine("none")
     figure.savefig(Path(folder) / f"{name}.png", dpi=200)
+    figure.set_layout_engine(layout)
+    with _translated(figure):
+        save_pdf(figure, Path(folder) / KOREAN_FOLDER, name)
     plt.close(figure)
+
+
+@contextmanager
+def _translated(figure: Figure) -> Iterator[None]:
+    """Let the texts of a figure be Korean for a while."""
+    axes = [axis for each in figure.axes for axis in (each.xaxis, each.yaxis)]
+    # Ticks that are given with their labels have such a formatter.
+    ticks = {axis.get_major_formatter() for axis in axes}
+    labels = {each: each.func for each in ticks if isinstance(each, FuncFormatter)}
+    texts = {text: text.get_text() for text in figure.findobj(Text)}
+    try:
+        for artist, text in texts.items():
+            artist.set_text(in_korean(text))
+        for formatter, label in labels.items():
+            formatter.func = _translating(label)
+        yield
+    finally:
+        for artist, text in texts.items():
+            artist.set_text(text)
+        for formatter, label in labels.items():
+            formatter.func = label
+
+
+def _translating(label: Callable[..., str]) -> Callable[..., str]:
+    return lambda value, place=None: in_korean(label(value, place))
 
 
 def save_pdf(figure: Figure, folder: str | Path, name: str) -> Path:
@@ -113,12 +169,56 @@ def save_pdf(figure: Figure, folder: str | Path, name: str) -> Path:
     return path
 
 
-def loss_axis(axes: Axes) -> None:
+def mark_published(axes: Axes, x: Any, y: Any, colour: Any = "black") -> None:
+    """Mark what a document prints with crosses, in the colour of what they stand for.
+
+    The first are in the legend of the panel, in black.
+    """
+    style: dict[str, Any] = {"marker": "x", "linestyle": "", "markersize": 4.5, "zorder": 4}
+    axes.plot(x, y, color=colour, markeredgewidth=1.1, **style)
+    if "published" not in axes.get_legend_handles_labels()[1]:
+        axes.plot([], [], color="black", markeredgewidth=1.1, label="published", **style)
+
+
+def fill(configuration: str) -> dict[str, Any]:
+    """Return the fill of marks: control is open, so that they differ in grey."""
+    return {"markerfacecolor": COLOURS[configuration] if configuration == "frer" else "white"}
+
+
+def mark_trials(axes: Axes, configuration: str, x: Any, y: Any, **style: Any) -> None:
+    """Draw a mark a trial in the form of its configuration; one on an axis is drawn whole."""
+    form = {"color": COLOURS[configuration], "label": LABELS[configuration], **fill(configuration)}
+    # Without any mark it would have a place at the origin of the figure.
+    axes.plot(x, y, MARKERS[configuration], clip_on=len(x) == 0, **form | style)
+
+
+def log_scale(axis: Axis) -> None:
+    """Make an axis logarithmic with plain numbers; one that spans less than four times stays.
+
+    Within two decades also ticks at 2 and 5 have numbers.
+    """
+    low, high = axis.get_view_interval()
+    if low > 0 and high < 4 * low:
+        return
+    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
+    low, high = axis.get_view_interval()
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(FuncFormatter(_two_and_five) if high < 100 * low else NullFormatter())
+    axis.set_tick_params(which="minor", labelsize=SMALL_POINTS)
+
+
+def _two_and_five(value: float, _: int | None = None) -> str:
+    first = round(value / 10 ** np.floor(np.log10(value)))
+    return f"{value:g}" if first in (2, 5) else ""
+
+
+def loss_axis(axes: Axes, along: str = "y") -> None:
     """Give a panel an axis of losses in percent, from none to all."""
-    axes.set_yscale("symlog", linthresh=0.01, linscale=0.5)
-    axes.set_ylim(-0.003, 100)
-    axes.set_yticks([0, 0.01, 1, 100], ["0", "0.01", "1", "100"])
-    axes.minorticks_off()
+    axis = getattr(axes, f"{along}axis")
+    getattr(axes, f"set_{along}scale")("symlog", linthresh=0.01, linscale=0.5)
+    getattr(axes, f"set_{along}lim")(-0.003, 100)
+    axis.set_ticks([0, 0.01, 1, 100], labels=["0", "0.01", "1", "100"])
+    axis.set_minor_locator(NullLocator())
 
 
 def note_empty(axes: Axes, note: str = "no trials") -> None:

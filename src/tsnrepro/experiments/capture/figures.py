@@ -5,13 +5,14 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from tsnrepro.results.figures import LABELS, new, note_empty
+from tsnrepro.results.figures import log_scale, new, note_empty
 
 
 def path_delay(trials: pd.DataFrame, path_delays: dict[str, np.ndarray], testbed: str) -> Figure:
     """Draw the distribution of the path delay difference, a line a trial, by offered load.
 
-    The axis is linear around zero and logarithmic beyond a microsecond on both sides.
+    Where a copy was faster on path 1, the axis is linear around zero and logarithmic beyond a
+    microsecond on both sides.
     """
     figure, axes = new(2.4, testbed)
     shown = trials[trials["trial"].isin(list(path_delays))]
@@ -35,10 +36,14 @@ def path_delay(trials: pd.DataFrame, path_delays: dict[str, np.ndarray], testbed
                 linewidth=0.9,
                 label=f"{payload} B, {rate:g} Mb/s" if number == 0 else None,
             )
-    axes.axvline(0, color="0.7", linewidth=0.6, zorder=0)
-    axes.set_xscale("symlog", linthresh=1)
+    least = min(float(values.min()) for values in path_delays.values())
+    if least > 0:
+        log_scale(axes.xaxis)
+    else:
+        axes.axvline(0, color="0.7", linewidth=0.6, zorder=0)
+        axes.set_xscale("symlog", linthresh=1)
     axes.set_ylim(0, 100)
     axes.set_xlabel("path 1 behind path 0 (µs)")
     axes.set_ylabel("share of numbers (%)")
-    axes.legend(loc="upper left", title=f"{LABELS['frer']}, payload and load", title_fontsize=7)
+    figure.legend(loc="outside upper left", ncols=2)
     return figure

@@ -9,11 +9,10 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
-from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.experiments.failure.analysis import FAILOVER, summary
+from tsnrepro.experiments.failure.analysis import FAILOVER, prepared
 from tsnrepro.native.streams.log import decompress
 from tsnrepro.records.store import ARRIVALS, open_run
-from tsnrepro.results.figures import COLOURS, LABELS, new, stacked
+from tsnrepro.results.figures import COLOURS, LABELS, STYLES, loss_axis, mark_trials, new, stacked
 
 _BINS = 120
 # Drawn before a cut and after it.
@@ -44,7 +43,8 @@ def delivered_over_time(
         seconds = edges / row["rate_pps"]
         share = 100 * arrived / np.maximum(offered, 1)
         name = row["configuration"]
-        axes.stairs(share, seconds, color=COLOURS[name], label=LABELS[name], linewidth=1)
+        style = {"color": COLOURS[name], "linestyle": STYLES[name], "label": LABELS[name]}
+        axes.stairs(share, seconds, linewidth=1.2, **style)
         for fault in store.read(store.folder / row["trial"])["values"]["faults"]:
             axes.axvline(fault["until_s"], color="0.7", linewidth=0.5, zorder=0)
     axes.set_ylim(-4, 108)
@@ -67,10 +67,11 @@ def failover(manifest_path: str | Path, trials: pd.DataFrame, testbed: str) -> F
         seconds, rate = _rate_over_time(times, row)
         name, first = row["configuration"], row["repetition"] == 1
         label = LABELS[name] if first else None
-        whole.stairs(rate, seconds, color=COLOURS[name], label=label, linewidth=0.9, alpha=0.8)
+        style = {"color": COLOURS[name], "linestyle": STYLES[name], "linewidth": 0.9, "alpha": 0.8}
+        whole.stairs(rate, seconds, label=label, **style)
         faults = store.read(store.folder / row["trial"])["values"]["faults"]
         numbers, edges = _received_around(times, faults[0])
-        around.stairs(numbers, edges, baseline=None, color=COLOURS[name], linewidth=0.9, alpha=0.8)
+        around.stairs(numbers, edges, baseline=None, **style)
         for fault in faults if first else ():
             whole.axvline(fault["until_s"], color="0.7", linewidth=0.5, zorder=0)
         if first:
@@ -114,21 +115,17 @@ def _received_around(
 
 
 def losses(trials: pd.DataFrame, testbed: str) -> Figure:
-    """Draw the mean share of lost datagrams in each scenario, FRER beside control."""
-    table = summary(trials).assign(percent=_percent)
-    wide = table.pivot_table(index="variant", columns="configuration", values="percent")
-    figure, axes = new(0.6 + 0.22 * len(wide), testbed)
-    rows = np.arange(len(wide))
-    for offset, name in zip((0.18, -0.18), CONFIGURATIONS, strict=True):
-        if name in wide:
-            axes.barh(rows + offset, wide[name], 0.34, color=COLOURS[name], label=LABELS[name])
-    axes.set_yticks(rows, wide.index)
-    axes.set_xscale("symlog", linthresh=0.1)
-    axes.set_xlim(0, 130)
+    """Draw the share of lost datagrams in each scenario, a mark a trial, FRER beside control."""
+    named = prepared(trials)
+    variants = sorted(named["variant"].unique(), reverse=True)
+    figure, axes = new(0.8 + 0.19 * len(variants), testbed)
+    for aside, configuration in zip((0.16, -0.16), LABELS, strict=True):
+        own = named[named["configuration"] == configuration]
+        rows = own["variant"].map(variants.index) + aside
+        mark_trials(axes, configuration, 100 * own["lost"] / own["sent"], rows)
+    axes.set_yticks(range(len(variants)), variants)
+    axes.set_ylim(-0.6, len(variants) - 0.4)
+    loss_axis(axes, along="x")
     axes.set_xlabel("lost datagrams (%)")
     figure.legend(loc="outside upper left", ncols=2)
     return figure
-
-
-def _percent(table: pd.DataFrame) -> pd.Series:
-    return 100 * table["lost"] / table["sent"]

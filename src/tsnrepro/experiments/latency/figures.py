@@ -5,7 +5,16 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from tsnrepro.results.figures import COLOURS, LABELS, STYLES, new, note_empty
+from tsnrepro.published.documents import load_table
+from tsnrepro.results.figures import (
+    COLOURS,
+    LABELS,
+    STYLES,
+    log_scale,
+    mark_published,
+    new,
+    note_empty,
+)
 from tsnrepro.stats.long_series import LongSeries, Series
 
 
@@ -49,9 +58,21 @@ def latency_distribution(
                 linewidth=0.9,
                 label=LABELS[configuration] if index == 0 else None,
             )
-    axes.set_xscale("log")
+        if quantity == "half round trip":
+            mark_published(axes, *published_tail(configuration), COLOURS[configuration])
+    log_scale(axes.xaxis)
     axes.set_yscale("log")
     axes.set_xlabel(f"{quantity} (µs)")
     axes.set_ylabel("share above (%)")
-    axes.legend(loc="upper right")
+    figure.legend(loc="outside upper left", ncols=3)
     return figure
+
+
+def published_tail(configuration: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return percentiles in us that the FRER document prints, its table A.3, and percent above."""
+    table = load_table("frer-udp", "table-a-3").set_index("row")
+    prefix = "frer" if configuration == "frer" else "single_path"
+    printed = table[f"{prefix}_latency_us"].dropna()
+    printed = printed[printed.index.str.startswith("p")]
+    above = [100 - float(name.removeprefix("p").replace("-", ".")) for name in printed.index]
+    return printed.to_numpy(float), np.array(above)

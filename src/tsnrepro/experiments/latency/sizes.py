@@ -20,7 +20,16 @@ from tsnrepro.experiments.latency.analysis import HALF_RTT, QUANTILES, quantity
 from tsnrepro.experiments.loss.analysis import frame_bytes
 from tsnrepro.published.documents import load_table
 from tsnrepro.results.estimates import known, mean, recorded, relative, shared, total, unknown
-from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, note_empty, stacked
+from tsnrepro.results.figures import (
+    COLOURS,
+    LABELS,
+    MARKERS,
+    fill,
+    log_scale,
+    mark_published,
+    note_empty,
+    stacked,
+)
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate, Limits
 from tsnrepro.stats.long_series import LongSeries, Series
@@ -238,7 +247,7 @@ def latency_by_size(table: pd.DataFrame, testbed: str) -> Figure:
             continue
         _panel(axes, of, place)
         axes.set_ylabel(label)
-        axes.set_yscale("log")
+        log_scale(axes.yaxis)
     handles, labels = panels[0].get_legend_handles_labels()
     if table["published_us"].notna().any():
         label = f"half of {BOUND_US:g} µs round trip"
@@ -246,7 +255,7 @@ def latency_by_size(table: pd.DataFrame, testbed: str) -> Figure:
         handles, labels = [*handles, bound], [*labels, label]
     panels[-1].set_xticks(range(len(sizes)), [str(size) for size in sizes])
     panels[-1].set_xlabel("message size (bytes)")
-    figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=6)
+    figure.legend(handles, labels, loc="outside upper left", ncols=2)
     return figure
 
 
@@ -263,18 +272,10 @@ def _panel(axes: Axes, table: pd.DataFrame, place: dict[int, int]) -> None:
             yerr=[low, high],
             fmt=MARKERS[configuration],
             color=COLOURS[configuration],
-            markerfacecolor=COLOURS[configuration] if configuration == "frer" else "white",
             capsize=1.5,
             elinewidth=0.7,
             label=name,
+            **fill(configuration),
         )
-    if printed.empty:
-        return
-    axes.plot(
-        printed["payload_bytes"].map(place),
-        printed["published_us"],
-        "x",
-        color="black",
-        markersize=4,
-        label="published",
-    )
+    if len(printed):
+        mark_published(axes, printed["payload_bytes"].map(place), printed["published_us"])

@@ -2,129 +2,145 @@
 
 from collections.abc import Mapping
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.experiments.loss.analysis import (
     SWEEP,
     frame_bytes,
     loss_locations,
+    main_payload,
     trials_of_question,
 )
 from tsnrepro.experiments.loss.path_thresholds import loss_to_program
+from tsnrepro.published.documents import load_table
 from tsnrepro.results.figures import (
     COLOURS,
     GREY,
     LABELS,
     MARKERS,
     PLACE_LABELS,
-    STYLES,
+    SMALL_POINTS,
+    fill,
+    loss_axis,
+    mark_published,
+    mark_trials,
     new,
     note_empty,
     panels,
+    stacked,
 )
-from tsnrepro.stats.estimate import Limits
-
-# Where nothing was lost there is only an upper limit; zero itself has no place on a log axis.
-SMALLEST_LOSS_PERCENT = 1e-4
+from tsnrepro.stats.proportions import share
 
 
 def loss_against_load(
-    summary: pd.DataFrame, thresholds: Mapping[str, tuple], testbed: str
+    trials: pd.DataFrame, thresholds: Mapping[str, tuple], testbed: str
 ) -> Figure:
-    """Draw loss with its limits over offered load; open marks on the axis are loads without loss.
+    """Draw over the offered load how many trials of the main payload lose, and what each loses.
 
-    Where bursts leave no limits of a mean, there are none: a range is no error bar.
-    ``thresholds`` gives (value, low, high) in Mb/s by configuration, shaded where known.
+    ``thresholds`` gives (value, low, high) in Mb/s by configuration, the load at which half of
+    the trials lose; it is dotted, and shaded where it has limits.
     """
-    figure, axes = new(2.5, testbed)
-    if summary.empty:
-        note_empty(axes)
+    figure, (shares, losses) = stacked(3.2, testbed, 2, sharex=True, height_ratios=(1, 1.3))
+    sweep = loss_to_program(trials_of_question(trials, SWEEP))
+    chosen = sweep[sweep["payload_bytes"] == main_payload(sweep)] if len(sweep) else sweep
+    if chosen.empty:
+        note_empty(shares)
+        note_empty(losses)
         return figure
-    ordered = summary.sort_values("offered_mbps")
     for configuration, name in LABELS.items():
-        group = ordered[ordered["configuration"] == configuration]
-        style = {"color": COLOURS[configuration], "marker": MARKERS[configuration]}
-        lossy = group[group["trials_with_loss"] > 0]
-        limited = lossy["loss_limits"] == Limits.BOUND
-        low = lossy["loss_low_percent"].where(limited, lossy["loss_percent"])
-        low = np.maximum(low, SMALLEST_LOSS_PERCENT)
-        high = lossy["loss_high_percent"].where(limited, lossy["loss_percent"])
-        axes.errorbar(
-            lossy["offered_mbps"],
-            lossy["loss_percent"],
-            yerr=[np.maximum(lossy["loss_percent"] - low, 0), high - lossy["loss_percent"]],
-            linestyle=STYLES[configuration],
-            capsize=1.5,
-            elinewidth=0.7,
-            label=name,
-            **style,
-        )
-        clean = group[group["trials_with_loss"] == 0]
-        axes.scatter(
-            clean["offered_mbps"],
-            np.full(len(clean), SMALLEST_LOSS_PERCENT),
-            s=12,
-            facecolors="none",
-            edgecolors=style["color"],
-            marker=style["marker"],
-            linewidths=0.8,
-        )
-        value, left, right = thresholds.get(configuration, (None, None, None))
-        if value is not None and left is not None and right is not None:
-            axes.axvspan(left, right, color=style["color"], alpha=0.12, linewidth=0)
-            axes.axvline(value, color=style["color"], linestyle=":", linewidth=0.8)
-    axes.set_yscale("log")
-    axes.set_xlim(0, max(1000, 1.03 * summary["offered_mbps"].max()))
-    axes.set_ylim(SMALLEST_LOSS_PERCENT, 100)
-    axes.set_xlabel("offered load, payload (Mb/s)")
-    axes.set_ylabel("frame loss (%)")
-    axes.legend(loc="upper left")
+        own = chosen[chosen["configuration"] == configuration]
+        colour, marker = COLOURS[configuration], MARKERS[configuration]
+        style = {"color": colour, "marker": marker, "linestyle": "", **fill(configuration)}
+        _share_of_trials(shares, own, style | {"label": name, "alpha": 0.8})
+        mark_trials(losses, configuration, own["offered_mbps"], own["loss_percent"], alpha=0.8)
+        value, low, high = thresholds.get(configuration, (None, None, None))
+        if value is not None:
+            shares.axvline(value, color=colour, linestyle=":", linewidth=0.8, zorder=0)
+        if low is not None and high is not None:
+            shares.axvspan(low, high, color=colour, alpha=0.12, linewidth=0)
+        load, lost = published_sweep(configuration)
+        mark_published(shares, load, 100.0 * (lost > 0), colour)
+        mark_published(losses, load, lost, colour)
+    loss_axis(losses)
+    shares.set_ylim(-5, 105)
+    shares.set_yticks([0, 50, 100])
+    losses.set_xlim(0.95 * chosen["offered_mbps"].min(), 1.03 * chosen["offered_mbps"].max())
+    losses.set_xlabel("offered load, payload (Mb/s)")
+    shares.set_ylabel("trials that lose (%)")
+    losses.set_ylabel("frame loss (%)")
+    figure.legend(
+        *shares.get_legend_handles_labels(), loc="outside upper left", ncols=3, handletextpad=0.3
+    )
     return figure
 
 
-def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
-    """Draw loss over load, a row a receive buffer (0 is the default), a column a priority.
+def _share_of_trials(axes: Axes, trials: pd.DataFrame, style: dict[str, Any]) -> None:
+    """Draw the share of trials that lose at each load, with binomial limits."""
+    loads = trials.groupby("target_mbps")
+    found = [share(int((own["loss_percent"] > 0).sum()), len(own)) for _, own in loads]
+    value, low, high = (
+        100 * np.array([getattr(each, name) for each in found], float)
+        for name in ("value", "low", "high")
+    )
+    # Control a little to the left, so that no limit hides another.
+    aside = 3 if style["marker"] == MARKERS["frer"] else -3
+    axes.errorbar(
+        loads["offered_mbps"].mean() + aside,
+        value,
+        yerr=np.nan_to_num([value - low, high - value]),
+        elinewidth=0.6,
+        **style,
+    )
 
-    Marks are means over trials; where no trial lost anything they lie on the axis.
+
+def published_sweep(configuration: str) -> tuple[pd.Series, pd.Series]:
+    """Return the loads in Mb/s and losses in percent that the FRER document prints, its table A.2.
+
+    A load that could not be measured is not among them.
     """
-    buffers, priorities = sorted(summary["buffer_bytes"].unique()), (False, True)
-    height = 0.5 + 0.62 * len(buffers)
-    figure, grid = panels(len(buffers), 2, height, sharex=True, sharey=True)
-    smallest = 1e-3
-    for (row, size), (column, realtime) in product(enumerate(buffers), enumerate(priorities)):
-        axes = grid[row, column]
-        cell = summary[(summary["buffer_bytes"] == size) & (summary["realtime"] == realtime)]
-        for configuration, name in LABELS.items():
-            group = cell[cell["configuration"] == configuration].sort_values("offered_mbps")
-            axes.plot(
-                group["offered_mbps"],
-                group["loss_percent"].clip(lower=smallest),
-                STYLES[configuration],
-                marker=MARKERS[configuration],
-                color=COLOURS[configuration],
-                markerfacecolor="none" if configuration == "frer" else COLOURS[configuration],
-                clip_on=False,
-                label=name,
+    table = load_table("frer-udp", "table-a-2").dropna(subset="loss_percent")
+    own = table[table["configuration"].str.startswith("FRER") == (configuration == "frer")]
+    return own["rate_mbps"], own["loss_percent"]
+
+
+def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
+    """Draw loss by receive buffer at each load, a panel a priority of the reader.
+
+    Marks are means over trials, filled at the highest load.
+    """
+    figure, grid = panels(1, 2, 2.2, sharex=True, sharey=True)
+    buffers = sorted(summary["buffer_bytes"].unique())
+    loads = sorted(summary["target_mbps"].unique())
+    for axes, realtime in zip(grid[0], (False, True), strict=True):
+        for (number, load), (configuration, name) in product(enumerate(loads), LABELS.items()):
+            cells = summary[(summary["realtime"] == realtime) & (summary["target_mbps"] == load)]
+            own = cells[cells["configuration"] == configuration]
+            aside = 0.3 * (number - (len(loads) - 1) / 2) / max(1, len(loads) - 1)
+            colour = COLOURS[configuration]
+            place = aside + (0.07 if configuration == "frer" else -0.07)
+            mark_trials(
+                axes,
+                configuration,
+                own["buffer_bytes"].map(buffers.index) + place,
+                own["loss_percent"],
+                markerfacecolor=colour if load == loads[-1] else "white",
+                label=f"{name}, {load:g} Mb/s",
             )
-        axes.set_yscale("log")
-        axes.set_ylim(smallest, 100)
-        axes.set_yticks([smallest, 1, 100], ["0", "1", "100"])
-        axes.minorticks_off()
-        axes.tick_params(width=0.6, length=2)
-        axes.set_xlim(0, 1000)
-        label = f"{size / 1e6:g} MB" if size else "default buffer"
-        axes.text(0.04, 0.78, label, transform=axes.transAxes, fontsize=6.5)
-    for column, title in enumerate(("ordinary reader", "reader with real-time priority")):
-        grid[0, column].set_title(title, fontsize=7)
+        loss_axis(axes)
+        names = [f"{size / 1e6:g}" if size else "default" for size in buffers]
+        axes.set_xticks(range(len(buffers)), names, rotation=45)
+        axes.set_title("real-time reader" if realtime else "ordinary reader")
+        axes.set_xlabel("receive buffer (MB)")
+    grid[0, 0].set_ylabel("frame loss (%)")
     handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=2)
-    figure.text(0.99, 0.99, testbed, ha="right", va="top", fontsize=6, color=GREY)
-    figure.supxlabel("offered load, payload (Mb/s)", fontsize=8)
-    figure.supylabel("frame loss (%)", fontsize=8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    figure.suptitle(testbed, x=0.99, ha="right", fontsize=SMALL_POINTS, color=GREY)
     return figure
 
 
@@ -161,14 +177,14 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
         left += share[place].to_numpy()
     for row, number in zip(rows, lost, strict=True):
         if pd.isna(number):
-            axes.text(1, row, "places not recorded", va="center", fontsize=6, color=GREY)
+            axes.text(1, row, "places not recorded", va="center", fontsize=SMALL_POINTS, color=GREY)
         else:
-            axes.text(101, row, f"{number:,.0f}", va="center", fontsize=6)
+            axes.text(101, row, f"{number:,.0f}", va="center", fontsize=SMALL_POINTS)
     names = [f"{frame} B, {LABELS[configuration]}" for frame, configuration in share.index]
     axes.set_yticks(rows, names)
     axes.set_xlim(0, 100)
     axes.set_xlabel("share of lost datagrams (%), and their number")
-    figure.legend(loc="outside upper center", ncols=2, fontsize=6, columnspacing=1)
+    figure.legend(loc="outside upper center", ncols=2)
     return figure
 
 
@@ -179,26 +195,22 @@ def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
     chosen = trials[trials["target_mbps"] == highest].copy()
     chosen["frame"] = chosen["payload_bytes"].map(frame_bytes)
-    chosen["configuration"] = chosen["configuration"].map(LABELS)
-    palette = {LABELS[name]: colour for name, colour in COLOURS.items()}
     if chosen.empty:
         note_empty(axes)
         return figure
-    sns.stripplot(
-        chosen,
-        x="frame",
-        y="loss_percent",
-        hue="configuration",
-        hue_order=list(palette),
-        palette=palette,
-        dodge=True,
-        jitter=False,
-        size=3.5,
-        ax=axes,
-    )
-    axes.set_yscale("symlog", linthresh=0.01)
-    axes.set_ylim(-0.002, 110)
+    sizes = sorted(chosen["frame"].unique())
+    for configuration, colour in COLOURS.items():
+        own = chosen[chosen["configuration"] == configuration]
+        aside = 0.12 if configuration == "frer" else -0.12
+        places = own["frame"].map(sizes.index) + aside
+        mark_trials(axes, configuration, places, own["loss_percent"])
+        column = "frer" if configuration == "frer" else "single_path"
+        printed = load_table("frer-udp", "table-4-3").set_index("frame_size_bytes")
+        printed = printed.loc[printed.index.isin(sizes), f"{column}_loss_percent"]
+        mark_published(axes, printed.index.map(sizes.index) + aside, printed, colour)
+    loss_axis(axes)
+    axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
     axes.set_xlabel("frame size (bytes with FCS)")
     axes.set_ylabel("frame loss (%)")
-    axes.legend(title="")
+    figure.legend(loc="outside upper left", ncols=3)
     return figure

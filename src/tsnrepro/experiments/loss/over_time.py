@@ -9,10 +9,9 @@ from matplotlib.figure import Figure
 
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.analysis import SWEEP, trials_of_question
-from tsnrepro.experiments.loss.figures import SMALLEST_LOSS_PERCENT
 from tsnrepro.experiments.loss.path_thresholds import loss_to_program
 from tsnrepro.results.estimates import known, unknown
-from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, new, note_empty
+from tsnrepro.results.figures import COLOURS, loss_axis, mark_trials, new, note_empty
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.losses import loss_over_runs, trend_over_runs
@@ -95,25 +94,16 @@ def loss_over_time(table: pd.DataFrame, testbed: str) -> Figure:
     if table.empty:
         note_empty(axes, _NO_HOURS)
         return figure
-    for configuration, name in LABELS.items():
+    for configuration, colour in COLOURS.items():
         own = table[table["configuration"] == configuration]
-        colour, half = COLOURS[configuration], len(own) // 2
-        axes.plot(
-            own["hours"],
-            own["loss_percent"].clip(lower=SMALLEST_LOSS_PERCENT),
-            MARKERS[configuration],
-            color=colour,
-            markerfacecolor="none",
-            clip_on=False,
-            label=name,
-        )
+        half = len(own) // 2
+        mark_trials(axes, configuration, own["hours"], own["loss_percent"])
         for rows in (own.iloc[:half], own.iloc[len(own) - half :]):
             if len(rows) and rows["loss_percent"].any():
                 mean = rows["loss_percent"].mean()
                 ends = rows["hours"].min(), rows["hours"].max()
                 axes.hlines(mean, *ends, color=colour, linewidth=0.8)
-    axes.set_yscale("log")
-    axes.set_ylim(SMALLEST_LOSS_PERCENT, 100)
+    loss_axis(axes)
     axes.set_xlabel("time since the first trial (h)")
     axes.set_ylabel("mean loss of a repetition (%)")
     figure.legend(loc="outside lower center", ncols=2)

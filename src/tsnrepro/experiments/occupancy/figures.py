@@ -24,7 +24,7 @@ def depth(course: pd.DataFrame, rate_mbps: float, testbed: str) -> Figure:
     for axes, size in zip(panels, sizes, strict=True):
         _draw_panel(axes, chosen[chosen["buffer_bytes"] == size])
         axes.set_ylabel("queue (MB)")
-        axes.text(0.99, 0.06, f"buffer {size / 1e6:g} MB", transform=axes.transAxes, ha="right")
+        axes.set_title(f"buffer {size / 1e6:g} MB", loc="left", pad=3)
     panels[-1].set_xlabel(f"time at {rate_mbps:g} Mb/s offered (ms)")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
@@ -48,7 +48,9 @@ def _draw_panel(axes: Axes, course: pd.DataFrame) -> None:
         )
         _draw_equation(axes, group.iloc[0], float(fullest.index.max()))
     axes.plot([], [], color=GREY, linewidth=0.7, label="equation")
-    axes.set_ylim(0, 1.08 * course["buffer_bytes"].max() / 1e6)
+    buffer, deepest = (course[name].max() / 1e6 for name in ("buffer_bytes", "held_bytes"))
+    # The whole buffer, unless it stays nearly empty.
+    axes.set_ylim(0, 1.08 * (buffer if deepest > buffer / 2 else deepest or buffer))
 
 
 def _draw_equation(axes: Axes, factors: pd.Series, until_ms: float) -> None:

@@ -29,6 +29,6 @@ def round_trips(trials: pd.DataFrame, testbed: str) -> Figure:
     shown = trials.melt("payload_bytes", ["median_us", "p99_us"], "statistic", "us")
     shown["statistic"] = shown["statistic"].map({"median_us": "median", "p99_us": "P99"})
     sns.scatterplot(shown, x="payload_bytes", y="us", hue="statistic", style="statistic", ax=axes)
-    axes.set(xlabel="ICMP payload (bytes)", ylabel="round trip (μs)", ylim=(0, None))
+    axes.set(xlabel="ICMP payload (bytes)", ylabel="round trip (µs)", ylim=(0, None))
     axes.legend(title=None)
     return figure

@@ -1,7 +1,6 @@
 """Figures of the RFC 2544 benchmarks, for a column of a journal."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,8 +22,12 @@ from tsnrepro.results.figures import (
     GREY,
     LABELS,
     MARKERS,
-    STYLES,
+    SMALL_POINTS,
+    fill,
+    log_scale,
     loss_axis,
+    mark_published,
+    mark_trials,
     new,
     note_empty,
     stacked,
@@ -71,9 +74,6 @@ def throughput(table: pd.DataFrame, testbed: str, link_rate_mbps: float = 1000.0
         handles=_throughput_legend(table, printed=printed),
         loc="outside lower center",
         ncols=2,
-        fontsize=6,
-        columnspacing=1,
-        handletextpad=0.6,
     )
     return figure
 
@@ -81,7 +81,7 @@ def throughput(table: pd.DataFrame, testbed: str, link_rate_mbps: float = 1000.0
 def _throughput_legend(table: pd.DataFrame, *, printed: bool) -> list[Line2D]:
     """Return the marks: lines, colours for configurations, shapes for searches."""
     colours = [
-        Line2D([], [], color=colour, linestyle="", marker="o", label=LABELS[name], **_fill(name))
+        Line2D([], [], color=colour, linestyle="", marker="o", label=LABELS[name], **fill(name))
         for name, colour in COLOURS.items()
     ]
     shapes = [
@@ -91,8 +91,7 @@ def _throughput_legend(table: pd.DataFrame, *, printed: bool) -> list[Line2D]:
     ]
     if table["threshold_pps"].notna().any():
         shapes.append(Line2D([], [], color=GREY, linestyle="", marker="+", label=_HALF_LOSE))
-    label = "published (bisection)"
-    published = Line2D([], [], color="black", linestyle="", marker="x", label=label)
+    published = Line2D([], [], color="black", linestyle="", marker="x", label="published")
     return [
         Line2D([], [], color=GREY, linestyle="-", label="line's limit"),
         Line2D([], [], color=GREY, linestyle=":", label="line's limit with R-TAG"),
@@ -106,11 +105,6 @@ def _search(goal: str, table: pd.DataFrame) -> str:
     """Return the label of a search, with its generator where that is not our talker."""
     senders = sorted(set(table["generator"][table["goal"] == goal]))
     return ANSWERS[goal] + ("" if senders == ["talker"] else f" ({', '.join(senders)})")
-
-
-def _fill(configuration: str) -> dict[str, Any]:
-    """Return the fill of marks: control is open, so that they differ in grey."""
-    return {"markerfacecolor": COLOURS[configuration] if configuration == "frer" else "white"}
 
 
 def _throughput_panel(
@@ -141,26 +135,20 @@ def _throughput_panel(
                 color=colour,
                 markersize=4 if marker == "+" else 3,
                 markeredgewidth=0.7,
-                **_fill(configuration),
+                **fill(configuration),
             )
     if printed:
         values = published_throughput()
         values = values[values["document"] == "frer-fail-operational"]
         values = values[values["payload_bytes"].isin(sizes)]
-        axes.plot(
-            values["payload_bytes"].map(place),
-            values["zero_loss_mbps"],
-            "x",
-            color="black",
-            markersize=4.5,
-        )
+        mark_published(axes, values["payload_bytes"].map(place), values["zero_loss_mbps"])
     axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
     axes.set_ylim(0, 1.03 * link_rate_mbps)
-    axes.set_ylabel("throughput,\npayload (Mb/s)")
+    axes.set_ylabel("throughput\n(Mb/s of payload)")
 
 
 def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
-    """Draw frame loss over the load that was offered, a panel a size.
+    """Draw frame loss over the load that was offered, a panel a size, a mark a load.
 
     ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.loss_table`; sizes asked for
     as payloads have panels of their own. Crosses are what fail-operational prints (tables 9A to
@@ -181,31 +169,19 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     handles, labels = panels[0].get_legend_handles_labels()
     if left_out:
         handles.append(Line2D([], [], linestyle=""))
-        labels.append(f"left out, not offered: {left_out}")
-    figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=6)
+        labels.append(f"{left_out} not offered")
+    figure.legend(handles, labels, loc="outside upper left", ncols=3)
     return figure
 
 
 def _loss_panel(axes: Axes, table: pd.DataFrame, size: Size) -> None:
-    for configuration, name in LABELS.items():
+    for configuration in LABELS:
         group = table[table["configuration"] == configuration]
         # Loads above the line come out as one offered load: one mark for each target.
         loads = group.groupby(["procedure", "asked_percent"])[["offered_percent", "loss_percent"]]
-        points = loads.mean().sort_values("offered_percent")
-        axes.plot(
-            points["offered_percent"],
-            points["loss_percent"],
-            STYLES[configuration],
-            marker=MARKERS[configuration],
-            markersize=3,
-            color=COLOURS[configuration],
-            label=name,
-            **_fill(configuration),
-        )
-    load, printed = _published_loss(size.size_bytes)
-    axes.plot(
-        load, printed, "x", color="black", markersize=3.5, label="published (payload of that size)"
-    )
+        points = loads.mean()
+        mark_trials(axes, configuration, points["offered_percent"], points["loss_percent"])
+    mark_published(axes, *_published_loss(size.size_bytes))
     loss_axis(axes)
     payload = " payload" if size.kind == "payload" else ""
     axes.set_ylabel(f"{size.size_bytes} B{payload}:\nloss (%)")
@@ -250,16 +226,16 @@ def buffer_time(table: pd.DataFrame, testbed: str) -> Figure:
                 capsize=1.5,
                 elinewidth=0.7,
                 label=name,
-                **_fill(configuration),
+                **fill(configuration),
             )
     counts.set_xticks(range(len(sizes)), [str(size) for size in sizes])
     counts.set_xlabel("frame size (bytes with FCS)")
     times.set_ylabel("corrected\nbuffer time (µs)")
     counts.set_ylabel("buffer\n(datagrams)")
     for axes in (times, counts):
-        axes.set_yscale("log")
+        log_scale(axes.yaxis)
         axes.set_xlim(-0.5, len(sizes) - 0.5)
-    times.legend(loc="best")
+    figure.legend(*times.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return figure
 
 
@@ -269,7 +245,7 @@ def accuracy(table: pd.DataFrame, tolerance_percent: float = 1.0) -> Figure:
     ``table`` is :func:`tsnrepro.experiments.rfc2544.accuracy.run_accuracy`'s. At the right stands
     how many runs came within the tolerance, which is shaded.
     """
-    figure, axes = new(2.9, "model testbed")
+    figure, axes = new(2.9, "model testbed (simulated)")
     if table.empty:
         note_empty(axes, "no runs")
         return figure
@@ -301,17 +277,17 @@ def accuracy(table: pd.DataFrame, tolerance_percent: float = 1.0) -> Figure:
                 f"{int(group['within'].sum())}/{len(group)}",
                 transform=axes.get_yaxis_transform(),
                 va="center",
-                fontsize=6,
+                fontsize=SMALL_POINTS,
                 color=style["color"],
             )
     axes.axvspan(
         100 - tolerance_percent, 100 + tolerance_percent, color="0.85", linewidth=0, zorder=0
     )
-    axes.set_yticks(range(len(rows)), [label for *_, label in rows], fontsize=6)
+    axes.set_yticks(range(len(rows)), [label for *_, label in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0, 108)
     axes.set_xlabel("result (% of the truth)")
-    figure.legend(loc="outside upper left", ncols=2, fontsize=6, handletextpad=0.3)
+    figure.legend(loc="outside upper left", ncols=2)
     return figure
 
 

@@ -3,7 +3,7 @@
 Column width, colour-blind safe; modes differ by line style as well as by colour.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,21 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
 from tsnrepro.experiments.shaping.analysis import IDLE, LOADED, Run, estimates, gate_of
 from tsnrepro.experiments.shaping.log import Records, latency_us, timed
 from tsnrepro.experiments.shaping.phase import Gate
 from tsnrepro.experiments.shaping.settings import TOGGLED, ShapingPart
 from tsnrepro.experiments.shaping.toggled import gate_phases
-from tsnrepro.results.figures import GREY, note_empty, panels
+from tsnrepro.published.documents import load_table
+from tsnrepro.results.figures import (
+    GREY,
+    SMALL_POINTS,
+    log_scale,
+    mark_published,
+    note_empty,
+    panels,
+)
 from tsnrepro.stats.estimate import Estimate
 
 _MODES: tuple[str, ...] = ("tas", "fifo", "prio", "cbs", "etf", "mqprio", "direct")
@@ -38,7 +45,7 @@ _COLOURS: dict[str, tuple] = dict(
 _STYLES: dict[str, Any] = dict(
     zip(_MODES, ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), ":", ":", ":"), strict=True)
 )
-_MOST_POINTS = 1500
+_MOST_POINTS = 800
 _BINS = 60
 _WINDOW_COLOUR = "0.9"
 
@@ -47,11 +54,11 @@ Array = npt.NDArray[np.float64]
 
 def _panels(count: int, height_inches: float, testbed: str) -> tuple[Figure, list[Axes]]:
     figure, axes = panels(1, count, height_inches)
-    figure.suptitle(testbed, x=0.99, ha="right", fontsize=6, color=GREY)
+    figure.suptitle(testbed, x=0.99, ha="right", fontsize=SMALL_POINTS, color=GREY)
     return figure, list(axes[0])
 
 
-def _key(figure: Figure, axes: Axes, columns: int = 4) -> None:
+def _key(figure: Figure, axes: Axes, columns: int = 4, enlarged: float = 1) -> None:
     handles, labels = axes.get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
     if unique:
@@ -60,8 +67,8 @@ def _key(figure: Figure, axes: Axes, columns: int = 4) -> None:
             list(unique),
             loc="outside lower center",
             ncols=columns,
-            markerscale=2,
             handlelength=2,
+            markerscale=enlarged,
         )
 
 
@@ -94,10 +101,12 @@ def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: st
         modes = _over_the_cycle(axes, run, part, ("fifo", "tas"), load)
         for mode, (gate, logs) in modes.items():
             _scatter(axes, mode, gate, logs)
-        if not modes:
+        if modes:
+            log_scale(axes.yaxis)
+        else:
             note_empty(axes, "no egress times")
     row[0].set_ylabel("one-way latency (µs)")
-    _key(figure, row[0])
+    _key(figure, row[0], enlarged=3)
     return figure
 
 
@@ -131,7 +140,7 @@ def _over_the_cycle(
     for gate, _ in list(found.values())[:1]:
         _shade(axes, gate)
         axes.set_xlim(0, gate.gates.cycle / 1000)
-        axes.set_title(f"cycle {gate.gates.cycle / 1000:g} µs", fontsize=7)
+        axes.set_title(f"cycle {gate.gates.cycle / 1000:g} µs")
     axes.set_xlabel("place in the cycle (µs)")
     return found
 
@@ -148,15 +157,15 @@ def _scatter(axes: Axes, mode: str, gate: Gate, logs: list[Records]) -> None:
         marker="o" if mode == "tas" else "x",
         linewidths=0.3,
         label=_LABELS[mode],
-        rasterized=True,
     )
 
 
 def _steps(axes: Axes, mode: str, gate: Gate, logs: list[Records]) -> None:
     phases = np.concatenate([gate.phases_ns(log) for log in logs])
     counts, edges = np.histogram(phases, bins=50, range=(0, gate.gates.cycle))
-    share = 100 * counts / max(1, len(phases))
-    axes.stairs(share, edges / 1000, **_line(mode), label=_LABELS[mode])
+    # A logarithmic axis has no place for none.
+    share = 100 * np.where(counts, counts, np.nan) / max(1, len(phases))
+    axes.stairs(share, edges / 1000, baseline=None, **_line(mode), label=_LABELS[mode])
 
 
 # --- latencies --------------------------------------------------------------------------------
@@ -174,20 +183,16 @@ def latencies(run: Run, part: ShapingPart, modes: Sequence[str], load: str) -> d
 def _edges(samples: Mapping[str, Array], *, logarithmic: bool) -> Array:
     low = min(float(values.min()) for values in samples.values())
     high = max(float(values.max()) for values in samples.values())
-    if logarithmic and low > 0:
+    if logarithmic:
         return np.geomspace(low * 0.95, high * 1.05, _BINS)
     margin = 0.02 * (high - low) or 0.5
     return np.linspace(low - margin, high + margin, _BINS)
 
 
-def _wide(samples: Mapping[str, Array]) -> bool:
-    """Tell whether the modes' latencies are so far apart that only a log axis shows them."""
-    medians = [float(np.median(values)) for values in samples.values()]
-    return min(medians) > 0 and max(medians) > 5 * min(medians)
-
-
 def _histogram(axes: Axes, samples: Mapping[str, Array]) -> None:
-    logarithmic = _wide(samples)
+    # So far apart that on a linear axis most of them are in one place.
+    low = min(float(values.min()) for values in samples.values())
+    logarithmic = low > 0 and max(float(values.max()) for values in samples.values()) > 5 * low
     edges = _edges(samples, logarithmic=logarithmic)
     for mode, values in samples.items():
         counts, _ = np.histogram(values, edges)
@@ -197,20 +202,61 @@ def _histogram(axes: Axes, samples: Mapping[str, Array]) -> None:
             share, edges, color=_COLOURS[mode], linestyle=_STYLES[mode], label=_LABELS[mode]
         )
     if logarithmic:
-        axes.set_xscale("log")
+        log_scale(axes.xaxis)
     axes.set_xlabel("one-way latency (µs)")
 
 
-def _distribution(axes: Axes, values: Array, **style: object) -> None:
-    share = np.concatenate([np.linspace(0, 1, 401), 1 - np.geomspace(1e-2, 1 / len(values), 50)])
-    share = np.sort(np.clip(share, 1 / len(values), 1))
-    axes.plot(np.quantile(values, share, method="inverted_cdf"), share, **style)  # pyright: ignore[reportArgumentType]
+def _tail(axes: Axes, values: Array, **style: object) -> None:
+    """Draw the share above each latency, evenly spaced in its logarithm."""
+    above = np.geomspace(1, 1 / len(values), 400)
+    quantiles = np.quantile(values, 1 - above, method="inverted_cdf")
+    axes.plot(quantiles, 100 * above, **style)  # pyright: ignore[reportArgumentType]
 
 
-def histogram_and_cdf(
+def published_tails(kind: str, load: str) -> dict[str, tuple[Array, Array]]:
+    """Return percentiles in us that the documents print, and percent above them, by mode.
+
+    ``kind`` is that of the part; an end station has its values in tables, a bridge in a figure.
+    """
+    if kind == "bridge":
+        table = load_table("software-bridge", "figure-4")
+        chosen = table[(table["loaded"] == (load != IDLE)) & (table["statistic"] != "mean")]
+        chosen = chosen.assign(
+            mode=chosen["shaper"].map({"TAS": "tas", "CBS": "cbs", "BE": "fifo"})
+        )
+        above = 100 - chosen["statistic"].str.removeprefix("p").astype(float)
+        groups = chosen.assign(above=above).groupby("mode")
+        return {str(m): (g["latency_us"].to_numpy(float), g["above"].to_numpy()) for m, g in groups}
+    tables = ("table-idle",) if load == IDLE else ("table-load", "table-prio")
+    rows = pd.concat([load_table("tas-i210-i225", name) for name in tables])
+    percents = {f"p{percent}_latency_ns": 100.0 - percent for percent in (50, 95, 99)}
+    modes = {"TAS": "tas", "No-TAS": "fifo", "Prio": "prio"}
+    return {
+        modes[str(row["mode"])]: (
+            row[[*percents]].to_numpy(float) / 1000,
+            np.array([*percents.values()]),
+        )
+        for _, row in rows.iterrows()
+    }
+
+
+def _mark_tails(axes: Axes, part: ShapingPart, load: str, modes: Iterable[str]) -> None:
+    for mode, (latency, above) in published_tails(part.kind, load).items():
+        if mode in modes and len(latency):
+            mark_published(axes, latency, above, _COLOURS[mode])
+
+
+def _tail_axes(axes: Axes) -> None:
+    log_scale(axes.xaxis)
+    axes.set_yscale("log")
+    axes.set_xlabel("one-way latency (µs)")
+    axes.set_ylabel("share above (%)")
+
+
+def histogram_and_tail(
     run: Run, part: ShapingPart, testbed: str, modes: Sequence[str] = ("tas", "fifo")
 ) -> Figure:
-    """Draw latency without load: histogram beside cumulative distribution."""
+    """Draw latency without load: histogram beside complementary distribution."""
     figure, (left, right) = _panels(2, 2.2, testbed)
     samples = latencies(run, part, modes, IDLE)
     if not samples:
@@ -220,28 +266,30 @@ def histogram_and_cdf(
     _histogram(left, samples)
     left.set_ylabel("share of frames (%)")
     for mode, values in samples.items():
-        _distribution(right, values, **_line(mode))
-    right.set_xlabel("one-way latency (µs)")
-    right.set_ylabel("share at most")
-    _key(figure, left)
+        _tail(right, values, label=_LABELS[mode], **_line(mode))
+    _mark_tails(right, part, IDLE, samples)
+    _tail_axes(right)
+    _key(figure, right)
     return figure
 
 
-def loaded_histogram(
+def loaded_tails(
     run: Run,
     part: ShapingPart,
     testbed: str,
     modes: Sequence[str] = ("tas", "fifo"),
     load: str = LOADED,
 ) -> Figure:
-    """Draw latency under load: a histogram of some modes."""
+    """Draw latency under load: complementary distributions of some modes."""
     figure, (axes,) = _panels(1, 2.2, testbed)
     samples = latencies(run, part, modes, load)
     if not samples:
         note_empty(axes, "not measured")
         return figure
-    _histogram(axes, samples)
-    axes.set_ylabel("share of frames (%)")
+    for mode, values in samples.items():
+        _tail(axes, values, label=_LABELS[mode], **_line(mode))
+    _mark_tails(axes, part, load, samples)
+    _tail_axes(axes)
     _key(figure, axes)
     return figure
 
@@ -253,35 +301,25 @@ def distributions(
     modes: Sequence[str] = ("direct", "tas", "cbs", "fifo"),
     names: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Draw cumulative distributions of every mode, without load (dotted) and with it (solid)."""
-    figure, (axes,) = _panels(1, 2.7, testbed)
+    """Draw complementary distributions of every mode, without load (dotted) and with it."""
+    figure, (axes,) = _panels(1, 2.9, testbed)
     known = dict(_LABELS) | {"fifo": "best effort"} | dict(names or {})
-    drawn = {
-        (mode, load): values
-        for load in (IDLE, LOADED)
-        for mode, values in latencies(run, part, modes, load).items()
-    }
-    if not drawn:
+    for load in (IDLE, LOADED):
+        samples = latencies(run, part, modes, load)
+        for mode, values in samples.items():
+            _tail(
+                axes,
+                values,
+                color=_COLOURS[mode],
+                linestyle=":" if load == IDLE else _STYLES[mode],
+                linewidth=1.2,
+                label=known[mode] if load == IDLE else f"{known[mode]}, loaded",
+            )
+        _mark_tails(axes, part, load, samples)
+    if not axes.has_data():
         note_empty(axes, "not measured")
         return figure
-    for place, ((mode, load), values) in enumerate(drawn.items()):
-        idle = load == IDLE
-        _distribution(
-            axes,
-            values,
-            color=_COLOURS[mode],
-            linestyle=":" if idle else "-",
-            # Without load some curves are one: wide below narrow shows them all.
-            linewidth=max(0.7, 2.8 - 0.6 * place) if idle else 1.2,
-            label=f"{known[mode]}{'' if idle else ', loaded'}",
-        )
-    low = min(values.min() for values in drawn.values())
-    high = max(values.max() for values in drawn.values())
-    if low > 0 and high > 10 * low:
-        axes.set_xscale("log")
-    axes.set_xlabel("one-way latency (µs)")
-    axes.set_ylabel("share at most")
-    axes.set_ylim(0, 1.01)
+    _tail_axes(axes)
     _key(figure, axes, columns=3)
     return figure
 
@@ -315,7 +353,6 @@ def over_time(run: Run, part: ShapingPart, testbed: str, load: str = LOADED) -> 
             marker="o" if phase.enabled else "x",
             linewidths=0.3,
             label=label,
-            rasterized=True,
         )
         if phase.enabled:
             axes.axvspan(
@@ -325,10 +362,10 @@ def over_time(run: Run, part: ShapingPart, testbed: str, load: str = LOADED) -> 
                 linewidth=0,
                 zorder=0,
             )
-    _log_scale(axes)
+    log_scale(axes.yaxis)
     axes.set_xlabel("time of sending (s)")
     axes.set_ylabel("one-way latency (µs)")
-    _key(figure, axes)
+    _key(figure, axes, enlarged=3)
     return figure
 
 
@@ -358,9 +395,12 @@ def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
         return figure
     for axes, part in zip(row, parts, strict=True):
         _ratios(axes, shown[shown["part"] == part])
-        axes.set_title(part, fontsize=7)
-    one, other = (_LABELS[table[column].iloc[0]] for column in ("mode", "other_mode"))
-    row[0].set_ylabel(f"{one} / {other}")
+        axes.set_title(part)
+    one, other = (str(table[column].iloc[0]) for column in ("mode", "other_mode"))
+    for axes in row:
+        _mark_ratios(axes, list(dict.fromkeys(shown["statistic"])), one, other)
+        log_scale(axes.yaxis)
+    row[0].set_ylabel(f"{_LABELS[one]} / {_LABELS[other]}")
     _key(figure, row[0])
     return figure
 
@@ -382,19 +422,23 @@ def _ratios(axes: Axes, table: pd.DataFrame) -> None:
             label=str(load),
         )
     axes.axhline(1, color="0.6", linewidth=0.6, zorder=0)
-    _log_scale(axes)
     axes.set_xticks(
         range(len(statistics)), [_STATISTIC_LABELS.get(str(n), str(n)) for n in statistics]
     )
 
 
-def _log_scale(axes: Axes) -> None:
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    axes.yaxis.set_major_formatter("{x:g}")
-    # Within a decade the minor ticks are all there is to read.
-    axes.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else NullFormatter())
-    axes.tick_params(axis="y", which="minor", labelsize=6)
+def _mark_ratios(axes: Axes, statistics: list[str], one: str, other: str) -> None:
+    """Mark the ratios of the percentiles that the documents print, without load and with it."""
+    kind = "bridge" if "cbs" in (one, other) else "end-station"
+    for shift, load in ((-0.3, IDLE), (0.3, LOADED)):
+        printed = published_tails(kind, load)
+        if one in printed and other in printed:
+            (first, above), (second, _) = printed[one], printed[other]
+            names = [f"p{100 - percent:g}".replace(".", "_") for percent in above]
+            shown = [n for n, name in enumerate(names) if name in statistics]
+            places = [statistics.index(names[n]) + shift for n in shown]
+            colour = _COLOURS["fifo" if load == IDLE else "tas"]
+            mark_published(axes, places, (first / second)[shown], colour)
 
 
 # --- cycles -----------------------------------------------------------------------------------
@@ -421,11 +465,11 @@ def latency_by_cycle(run: Run, testbed: str) -> Figure:
             continue
         axes.set_xscale("log")
         cycles = sorted({cycle for found in points.values() for cycle, _ in found})
-        axes.set_xticks(cycles, [f"{cycle:g}" for cycle in cycles], fontsize=6)
+        axes.set_xticks(cycles, [f"{cycle:g}" for cycle in cycles])
         axes.minorticks_off()
-        _log_scale(axes)
+        log_scale(axes.yaxis)
         axes.set_xlabel("cycle (µs)")
-        axes.set_title(_STATISTIC_LABELS[statistic], fontsize=7)
+        axes.set_title(_STATISTIC_LABELS[statistic])
     row[0].set_ylabel("one-way latency (µs)")
     _key(figure, row[0], columns=2)
     return figure

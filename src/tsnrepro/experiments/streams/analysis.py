@@ -10,7 +10,7 @@ from tsnrepro.config.frer import HISTORY_LENGTH
 from tsnrepro.model.recovery import lost_before_start
 from tsnrepro.records.store import recorded_trials
 from tsnrepro.results.estimates import loss
-from tsnrepro.results.figures import COLOURS, new
+from tsnrepro.results.figures import COLOURS, loss_axis, new
 from tsnrepro.results.results import Results
 from tsnrepro.results.testbed import settings_of
 
@@ -67,11 +67,10 @@ def loss_by_count(trials: pd.DataFrame, testbed: str) -> Figure:
         group = trials[trials["best_effort_mbps"] == load]
         share = 100 * group["lost"] / group["sent"]
         label = f"best effort {load:g} Mb/s" if load else "no best effort"
-        axes.plot(group["streams"], share, marker, color=colour, label=label)
-    axes.set_yscale("symlog", linthresh=1e-3)
-    axes.set_ylim(-2e-4, 110)
+        axes.plot(group["streams"], share, marker, color=colour, label=label, clip_on=False)
+    loss_axis(axes)
     axes.set_xticks(sorted(trials["streams"].unique()))
     axes.set_xlabel("streams at once")
     axes.set_ylabel("lost datagrams of streams (%)")
-    axes.legend(loc="upper left")
+    figure.legend(loc="outside upper left")
     return figure

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.experiments.topologies.analysis import full, low, with_topology
-from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, new, note_empty
+from tsnrepro.results.figures import GREY, LABELS, mark_trials, new, note_empty
 
 
 def latency_by_topology(trials: pd.DataFrame, testbed: str) -> Figure:
@@ -68,14 +68,7 @@ def _draw(axes: Axes, trials: pd.DataFrame, measured: str, expected: str) -> Non
         own = trials[trials["configuration"] == configuration]
         shift = -0.17 if configuration == "control" else 0.17
         places = np.array([names.index(name) for name in own["topology"]]) + shift
-        axes.plot(
-            places,
-            own[measured],
-            MARKERS[configuration],
-            color=COLOURS[configuration],
-            markerfacecolor="none",
-            clip_on=False,
-        )
+        mark_trials(axes, configuration, places, own[measured])
         axes.hlines(own[expected], places - 0.14, places + 0.14, color=GREY, linewidth=0.9)
     labels = [name.replace("_cut", "\ncut").replace("_", " ") for name in names]
     axes.set_xticks(range(len(names)), labels)
@@ -83,8 +76,5 @@ def _draw(axes: Axes, trials: pd.DataFrame, measured: str, expected: str) -> Non
 
 def _legend(figure: Figure, expected: str) -> None:
     axes = figure.axes[0]
-    for configuration, name in LABELS.items():
-        style = {"color": COLOURS[configuration], "markerfacecolor": "none"}
-        axes.plot([], [], MARKERS[configuration], label=name, **style)
     axes.plot([], [], "-", color=GREY, linewidth=0.9, label=expected)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)

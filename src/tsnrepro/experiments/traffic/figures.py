@@ -4,7 +4,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from tsnrepro.results.figures import COLOURS, LABELS, MARKERS, STYLES, new, note_empty, stacked
+from tsnrepro.results.figures import (
+    COLOURS,
+    LABELS,
+    STYLES,
+    log_scale,
+    loss_axis,
+    mark_trials,
+    new,
+    note_empty,
+    stacked,
+)
 
 
 def latency(found: dict[tuple[str, str], np.ndarray], testbed: str, points: int = 300) -> Figure:
@@ -24,7 +34,8 @@ def latency(found: dict[tuple[str, str], np.ndarray], testbed: str, points: int 
                 color=COLOURS[configuration],
                 label=LABELS[configuration],
             )
-        panel.set(xscale="log", yscale="log")
+        panel.set_yscale("log")
+        log_scale(panel.xaxis)
         panel.text(0.02, 0.08, source, transform=panel.transAxes)
     axes[-1].set_xlabel("one-way latency (µs)")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
@@ -37,22 +48,13 @@ def lost_by_source(sources: pd.DataFrame, testbed: str) -> Figure:
     figure, axes = new(0.9 + 0.28 * sources.groupby(["mix", "source"]).ngroups, testbed)
     names = [f"{m}: {s}" for m, s in sources[["mix", "source"]].drop_duplicates().to_numpy()]
     places = {name: -row for row, name in enumerate(names)}
-    for configuration, name in LABELS.items():
+    for configuration in LABELS:
         group = sources[sources["configuration"] == configuration]
         rows = [places[f"{m}: {s}"] for m, s in group[["mix", "source"]].to_numpy()]
         shift = 0.15 if configuration == "control" else -0.15
-        axes.plot(
-            group["lost_percent"],
-            np.array(rows) + shift,
-            MARKERS[configuration],
-            color=COLOURS[configuration],
-            markerfacecolor="none",
-            label=name,
-            clip_on=False,
-        )
+        mark_trials(axes, configuration, group["lost_percent"], np.array(rows) + shift)
     axes.set_yticks(list(places.values()), names)
-    axes.set_xscale("symlog", linthresh=1e-2)
-    axes.set_xlim(0, 100)
+    loss_axis(axes, along="x")
     axes.set_xlabel("lost datagrams (%)")
     figure.legend(loc="outside lower center", ncols=2)
     return figure
