@@ -11,7 +11,8 @@ _DPI = 36
 # Above and below these fractions of a page are the running head and the margin.
 _TOP, _BOTTOM = 0.055, 0.95
 _LABEL = re.compile(r"\\newlabel\{(?:fig|tab):[^{}]*\}\{\{(?P<number>\w+)\}\{(?P<page>\d+)\}")
-_KINDS = {"figure": r"(?:Figs?\.|그림)", "table": r"(?:Tables?|표)"}
+# A Korean word may break anywhere.
+_KINDS = {"figure": r"(?:Figs?\.|그\s?림)", "table": r"(?:Tables?|표)"}
 
 
 def page_fill(pdf):
@@ -47,8 +48,8 @@ def floats_and_mentions(pdf):
         found = _LABEL.match(line)
         kind = "figure" if line.startswith(r"\newlabel{fig") else "table"
         number = found["number"]
-        # "Table IV", "Tables II and IV", "그림 2, 3", but no item "of the report" and "원 논문의"; a caption
-        # has a full stop behind a figure's number, and a table's in capitals.
+        # "Table IV", "Tables II and IV", "그림 2, 3", but no item "of the report" or "원 논문의". A
+        # caption has a full stop behind a figure's number, and a table's in capitals.
         listed = rf"(?<!의 ){_KINDS[kind]}\s?(?:\w+(?:,|\sand|\sto|[,와과])\s)*{number}"
         mention = re.compile(rf"{listed}(?![\dA-Za-z-])(?!\.\s[A-Z가-힣])(?!:| of the)")
         first = next((page for page, text in enumerate(texts, 1) if mention.search(text)), None)

@@ -63,8 +63,9 @@ def small_paper(folder, number="941.4", main=MAIN):
     (manuscript / "main.tex").write_text(main, encoding="utf-8")
     for name in ("tsnrepro.sty", "tsnrepro.lua", "authors.tex", "korean-journal.cls"):
         shutil.copy(root() / "paper" / name, papers / name)
-    authors = (papers / "authors.tex").read_text(encoding="utf-8")
-    (papers / "authors.tex").write_text(authors.replace(r"\deposit{--}", DEPOSITED), encoding="utf-8")
+    authors = papers / "authors.tex"
+    deposited = authors.read_text(encoding="utf-8").replace(r"\deposit{--}", DEPOSITED)
+    authors.write_text(deposited, encoding="utf-8")
     (results / "figures" / "loss").mkdir(parents=True)
     (results / "assertions.json").write_text("[]")
     fields = "".join(

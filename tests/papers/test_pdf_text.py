@@ -114,7 +114,11 @@ def test_pages_are_counted_against_those_that_the_venue_allows(tmp_path, monkeyp
     limited = SimpleNamespace(max_pages=2)
     monkeypatch.setattr(pdf_text, "sources_of", lambda name: limited)
     lines = pdf_text.word_count_table([tmp_path / "a.pdf", tmp_path / "b.pdf"]).splitlines()
-    assert [line.split("  ")[-1].strip() for line in lines if " text " in line] == ["3 of 2", "2 of 2"]
+    texts = [line for line in lines if " text " in line]
+    assert [line.split("  ")[-1].strip() for line in texts] == [
+        "3 of 2",
+        "2 of 2",
+    ]
     assert lines[-1] == "a: 3 pages, 2 allowed by its venue"
     limited.max_pages = None
     lines = pdf_text.word_count_table([tmp_path / "a.pdf"]).splitlines()

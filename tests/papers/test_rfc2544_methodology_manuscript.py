@@ -140,7 +140,6 @@ class TestPages(PageChecks):
             ({}, []),
             ({"rfc2544.accuracy.binary_search.*.stalls.within_percent": (90.0, 70.0, 98.0)},
              [*["abstract"] * 3, "conclusion", *["searches"] * 2]),
-            ({"*.saturation.frame_1518.frer.ratio": 1.0}, ["abstract", "conclusion", "searches"]),
             ({"loss.collapse.frer.lowest_share.percent": 23.4}, ["benchmarks"]),
             ({"*.listener_socket.percent": 40.0}, ["abstract", "benchmarks", "conclusion"]),
             ({"latency.*.p50.difference.percent": (1.0, -2.0, 4.0)},

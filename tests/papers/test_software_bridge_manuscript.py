@@ -19,7 +19,8 @@ CONSTANTS = {
     "fewestbeyond": str(MIN_SAMPLES_BEYOND),
 }
 NAMES = re.compile(
-    r"\bi210|P(?:90|99(?:\.9)?)(?!\d)|2홉|원 논문의 (?:그림|표) \d(?:, \d)?|그림 2는|\(\d\)~|99th percentile"
+    r"\bi210|P(?:90|99(?:\.9)?)(?!\d)|2홉|원 논문의 (?:그림|표) \d(?:, \d)?|그림 2는"
+    r"|\(\d\)~|99th percentile"
 )
 PAPER = Manuscript("software-bridge", NAMES)
 # No part has a receiving thread for each port.
@@ -138,9 +139,10 @@ class TestPages(PagesOfShaping):
         assert says in PAPER.squeezed(results)
 
     def test_threads_that_were_not_measured_are_dashes_in_the_supplement(self, tmp_path):
-        chosen = {"shaping.shaper": "software bridge", "*receiver_each.fifo.idle.mean.us": 43.75}
-        for number, lacking in ((1, {}), (0, NOT_EACH)):
-            results = prepared(PAPER, tmp_path / f"{number}", kind="emulated", chosen=chosen | lacking)
+        each = {"*receiver_each.fifo.idle.mean.us": 43.75}
+        for number, threads in ((1, each), (0, NOT_EACH)):
+            chosen = {"shaping.shaper": "software bridge"} | threads
+            results = prepared(PAPER, tmp_path / f"{number}", kind="emulated", chosen=chosen)
             text = PAPER.squeezed(PAPER.typeset(results))
             assert ("43.75" in text.partition("스레드배치별평균지연")[2]) == bool(number)
 

@@ -122,7 +122,7 @@ def test_a_paper_without_the_doi_of_its_deposit_is_refused(built, tmp_path, targ
     authors = built[0].parent / "authors.tex"
     text = authors.read_text(encoding="utf-8").replace(DEPOSITED, rf"\deposit{{{deposit}}}")
     authors.write_text(text, encoding="utf-8")
-    with pytest.raises(PublishError, match=r"no DOI of the record.*authors\.tex.*snakemake deposit"):
+    with pytest.raises(PublishError, match=r"no DOI .*authors\.tex.*snakemake deposit"):
         write_submission(*built, target, tmp_path / "a.tar.gz")
     assert not (tmp_path / "a.tar.gz").exists()
 

@@ -163,7 +163,7 @@ def _anonymous(files: Mapping[str, bytes], results: Path) -> dict[str, bytes]:
 
 
 def _check_deposit(files: Mapping[str, bytes]) -> None:
-    """Raise an error unless ``\\deposit`` of the authors' file has a DOI."""
+    """Raise an error unless the deposit in the authors' file has a DOI."""
     deposit = definitions(files[AUTHORS_FILE].decode("utf-8"))[0]["deposit"].body
     if not _DOI.search(deposit):
         raise PublishError(
