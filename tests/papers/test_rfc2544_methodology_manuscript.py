@@ -147,7 +147,7 @@ class TestPages(PageChecks):
             ({"loss.elimination.between.verdict": "none lost"}, ["further"]),
             ({"*.generator": "iperf3"}, ["searches"]),
         ],
-        ids=["carried", "bisection", "ceiling", "collapse", "place", "latency", "copies", "sender"],
+        ids=["carried", "bisection", "collapse", "place", "latency", "copies", "sender"],
     )  # fmt: skip
     def test_sentences_follow_what_was_measured(self, tmp_path, chosen, lacking):
         results = prepared(tmp_path, chosen=chosen | CARRYING | chosen)

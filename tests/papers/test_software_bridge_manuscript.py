@@ -110,7 +110,8 @@ class TestPages(PagesOfShaping):
         ids=["carried", "unlike the text", "a gap that grows"],
     )  # fmt: skip
     def test_sentences_follow_what_was_measured(self, tmp_path, chosen, lacking):
-        chosen = {"shaping.shaper": "software bridge", "*.below_*": "no"} | chosen
+        loads = {"*.bridge.tas.loaded.load.mbps": 40.0, "*.bridge.cbs.loaded.load.mbps": 80.0}
+        chosen = {"shaping.shaper": "software bridge", "*.below_*": "no"} | loads | chosen
         results = prepared(PAPER, tmp_path, kind="emulated", chosen=chosen)
         judged = read_assertions(results / "paper")
         places = [one.place for one in judged if not one.carried]
