@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from page_layout import floats_and_mentions, page_fill
+from page_layout import page_fill
 
 from tsnrepro.config.papers import sources_of
 from tsnrepro.papers.manuscript import (
@@ -367,11 +367,6 @@ class PageChecks:
     def test_pages_are_full(self, built):
         *fills, _ = page_fill(self.paper.pdf(built))
         assert min(fills) > 2 / 3, fills
-
-    def test_floats_stand_near_their_first_mention(self, built):
-        found = floats_and_mentions(self.paper.pdf(built))
-        far = [item for item in found if item[3] is None or abs(item[2] - item[3]) > 1]
-        assert not far, "kind, number, page, page of the mention"
 
     def test_every_numbered_item_of_the_document_is_on_a_page(self, built):
         found = numbered_items(self.paper.pdf(built), sources_of(self.paper.name).document)

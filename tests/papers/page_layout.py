@@ -1,7 +1,12 @@
-"""How full the pages of a built paper are, and how far its floats stand from their mention."""
+"""How full the pages of a built paper are, and how far its floats stand from their mention.
+
+``python tests/papers/page_layout.py PDF...`` prints both.
+"""
 
 import re
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -54,3 +59,11 @@ def floats_and_mentions(pdf):
         mention = re.compile(rf"{listed}(?![\dA-Za-z-])(?!\.\s[A-Z가-힣])(?!:| of the)")
         first = next((page for page, text in enumerate(texts, 1) if mention.search(text)), None)
         yield kind, number, int(found["page"]), first
+
+
+if __name__ == "__main__":
+    for path in map(Path, sys.argv[1:]):
+        print(path.stem, *(f"{fill:.2f}" for fill in page_fill(path)))
+        for kind, number, page, first in floats_and_mentions(path):
+            if first is None or abs(page - first) > 1:
+                print(f"  {kind} {number} on page {page}, mentioned on {first}")
