@@ -15,7 +15,7 @@ from tsnrepro.papers.pdf_text import pages
 _DPI = 36
 # Above and below these fractions of a page are the running head and the margin.
 _TOP, _BOTTOM = 0.055, 0.95
-_LABEL = re.compile(r"\\newlabel\{(?:fig|tab):[^{}]*\}\{\{(?P<number>\w+)\}\{(?P<page>\d+)\}")
+_LABEL = re.compile(r"\\newlabel\{(?P<kind>fig|tab):[^{}]*\}\{\{(?P<number>\w+)\}\{(?P<page>\d+)\}")
 # A Korean word may break anywhere.
 _KINDS = {"figure": r"(?:Figs?\.|그\s?림)", "table": r"(?:Tables?|표)"}
 
@@ -49,9 +49,8 @@ def floats_and_mentions(pdf):
     """
     labels = pdf.with_suffix(".aux").read_text(encoding="utf-8")
     texts = [" ".join(text.split()) for text in pages(pdf)]
-    for line in re.findall(r"\\newlabel\{(?:fig|tab):.*", labels):
-        found = _LABEL.match(line)
-        kind = "figure" if line.startswith(r"\newlabel{fig") else "table"
+    for found in _LABEL.finditer(labels):
+        kind = "figure" if found["kind"] == "fig" else "table"
         number = found["number"]
         # "Table IV", "Tables II and IV", "그림 2, 3", but no item "of the report" or "원 논문의". A
         # caption has a full stop behind a figure's number, and a table's in capitals.
