@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from page_layout import page_fill
 
 from tsnrepro.config.papers import sources_of
 from tsnrepro.papers.manuscript import (
@@ -362,6 +363,10 @@ class PageChecks:
     def test_no_punctuation_is_doubled_after_a_conditional(self, built):
         # Two commas become a low quotation mark.
         assert not re.findall(r".{40}(?:„|,\s*,|;\s*;)", self.paper.text(built))
+
+    def test_pages_are_full(self, built):
+        *fills, _ = page_fill(self.paper.pdf(built))
+        assert min(fills) > 2 / 3, fills
 
     def test_every_numbered_item_of_the_document_is_on_a_page(self, built):
         found = numbered_items(self.paper.pdf(built), sources_of(self.paper.name).document)

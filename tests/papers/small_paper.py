@@ -46,6 +46,7 @@ KOREAN = MAIN.replace("[hangul]", "[korean]").replace(
     r"\begin{abstract}요약이다.\end{abstract}\begin{IEEEkeywords}낱말\end{IEEEkeywords}"
     r"\begin{englishabstract}In English.\end{englishabstract}\section{서론}",
 )
+DEPOSITED = r"\deposit{doi:10.5281/zenodo.7654321, SHA-256 \texttt{00ff}}"
 COMMIT = "4f0c9a7be1d2" * 3 + "abcd"
 BIBLIOGRAPHY = r"""
 \begin{thebibliography}{1}
@@ -62,6 +63,9 @@ def small_paper(folder, number="941.4", main=MAIN):
     (manuscript / "main.tex").write_text(main, encoding="utf-8")
     for name in ("tsnrepro.sty", "tsnrepro.lua", "authors.tex", "korean-journal.cls"):
         shutil.copy(root() / "paper" / name, papers / name)
+    authors = papers / "authors.tex"
+    deposited = authors.read_text(encoding="utf-8").replace(r"\deposit{--}", DEPOSITED)
+    authors.write_text(deposited, encoding="utf-8")
     (results / "figures" / "loss").mkdir(parents=True)
     (results / "assertions.json").write_text("[]")
     fields = "".join(

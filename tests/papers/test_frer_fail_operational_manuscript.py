@@ -251,7 +251,7 @@ class TestPages(PageChecks):
                 [*("abstract", "abstract"), *("discussion", "failover")],
             ),
             ({"failure.cuts.frer.longest_silence_ms": 1000.0}, ["failover"]),
-            ({"failure.failover.frer.no_longer": "some"}, ["failover"]),
+            ({"failure.failover.control.no_longer": "some"}, ["failover"]),
             ({"failure.silent_death.frer.alarms": 0.0}, ["failover"]),
             ({"latency.p50.verdict": "cannot tell"}, ["abstract"] * 2 + ["latency"]),
             # A difference whose interval has zero in it shows nothing.

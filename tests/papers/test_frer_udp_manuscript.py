@@ -192,7 +192,7 @@ class TestPages(PageChecks):
             ({"threshold__socket__ratio": (1.3, 1.2, 1.4)}, {"results": 1}),
             ({"v2x_128__control__lost__percent": 1.0}, {"results": 1}),
             ({"delay_1_ms__frer__reordered": 1.0}, {"further": 1}),
-            ({"third__hosts": "in some combinations"}, {"results": 1}),
+            ({"third__hosts": "in some combinations"}, {"discussion": 1}),
         ],
         ids=["gain", "buffer", "place", "cut", "latency", "buffers", "sweep", "car", "delay",
              "study"],

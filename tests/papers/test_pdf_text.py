@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -105,6 +106,23 @@ def test_words_are_counted_by_part(tmp_path, monkeypatch):
         ["a", "references", "4", "22"],
         ["a", "supplement", "3", "12", "2"],
     ]
+
+
+def test_pages_are_counted_against_those_that_the_venue_allows(tmp_path, monkeypatch):
+    monkeypatch.setattr(pdf_text, "pages", lambda pdf: ["one"] * (3 if pdf.stem == "a" else 2))
+    monkeypatch.setattr(pdf_text, "manuscripts", lambda: ("a", "b"))
+    limited = SimpleNamespace(max_pages=2)
+    monkeypatch.setattr(pdf_text, "sources_of", lambda name: limited)
+    lines = pdf_text.word_count_table([tmp_path / "a.pdf", tmp_path / "b.pdf"]).splitlines()
+    texts = [line for line in lines if " text " in line]
+    assert [line.split("  ")[-1].strip() for line in texts] == [
+        "3 of 2",
+        "2 of 2",
+    ]
+    assert lines[-1] == "a: 3 pages, 2 allowed by its venue"
+    limited.max_pages = None
+    lines = pdf_text.word_count_table([tmp_path / "a.pdf"]).splitlines()
+    assert "of" not in " ".join(lines).split()
 
 
 @pytest.mark.parametrize(

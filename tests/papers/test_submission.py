@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 import yaml
-from small_paper import COMMIT, KOREAN, MAIN, small_paper, text_of, uncompressed
+from small_paper import COMMIT, DEPOSITED, KOREAN, MAIN, small_paper, text_of, uncompressed
 
 from tsnrepro.common.errors import PublishError
 from tsnrepro.common.repository import root, short_commit
@@ -112,6 +112,30 @@ def test_a_korean_journal_has_its_own_layout(tmp_path):
     text = "".join(text_of(tmp_path / "j.pdf").split())
     assert re.search("초록요약이다.*주제어낱말.*Abstract.*InEnglish.*서론", text)
     assert "was941.4Mb/s,asotherssaw[1]" in text
+
+
+@pytest.mark.parametrize(
+    "deposit", ["--", "", "in preparation", r"doi:10.5281/zenodo.1234567, SHA-256 \texttt{01}"]
+)
+@pytest.mark.parametrize("target", ["arxiv", "journal"])
+def test_a_paper_without_the_doi_of_its_deposit_is_refused(built, tmp_path, target, deposit):
+    authors = built[0].parent / "authors.tex"
+    text = authors.read_text(encoding="utf-8").replace(DEPOSITED, rf"\deposit{{{deposit}}}")
+    authors.write_text(text, encoding="utf-8")
+    with pytest.raises(PublishError, match=r"no DOI .*authors\.tex.*snakemake deposit"):
+        write_submission(*built, target, tmp_path / "a.tar.gz")
+    assert not (tmp_path / "a.tar.gz").exists()
+
+
+def test_a_number_leads_to_the_report_on_the_web_where_that_has_an_address(tmp_path):
+    manuscript, results = small_paper(tmp_path)
+    authors = manuscript.parent / "authors.tex"
+    text = authors.read_text(encoding="utf-8")
+    address = r"\newcommand\reportaddress{https://example.org/report/}"
+    authors.write_text(text.replace(r"\newcommand\reportaddress{}", address), encoding="utf-8")
+    write_submission(manuscript, results, "arxiv", tmp_path / "a.tar.gz")
+    shown = uncompressed((tmp_path / "a-supplement.pdf").read_bytes()).decode("latin-1")
+    assert "https://example.org/report/papers/small/small.html#tsn:a.rate.mbps" in shown
 
 
 def test_a_paper_has_to_be_built(built, tmp_path):

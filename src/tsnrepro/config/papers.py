@@ -50,6 +50,8 @@ class Sources(ConfigModel):
     """
     study: bool = False
     """Whether it prints the campaign's parameter study."""
+    max_pages: Annotated[int, Field(ge=1)] | None = None
+    """Pages that its venue allows, references included and the supplement not; by default any."""
 
     @model_validator(mode="after")
     def _experiments_exist(self) -> Self:

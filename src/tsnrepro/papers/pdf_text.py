@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tsnrepro.common.errors import PublishError
+from tsnrepro.config.papers import manuscripts, sources_of
 from tsnrepro.papers.manuscript import SUPPLEMENT
 from tsnrepro.papers.programs import run
 from tsnrepro.published import documents as published
@@ -54,18 +55,24 @@ def _counted(text: str) -> tuple[int, int]:
 def word_count_table(pdfs: list[Path]) -> str:
     """Return the word counts of built papers and supplements as the lines of a table, with pages.
 
-    Raises PublishError if a PDF cannot be read.
+    Where ``max_pages`` of a manuscript's data sources limits them, the pages are "7 of 8", and a
+    line at the end names each paper that exceeds it. Raises PublishError if a PDF cannot be read.
     """
     lines = [f"{'paper':28}{'part':12}{'words':>8}{'characters':>12}{'pages':>8}"]
+    too_long = []
     for pdf in without_supplements(pdfs):
         paper, supplement = pages(pdf), _supplement_pages(pdf)
         counts = word_counts("\n".join(paper)) | {"supplement": _counted("\n".join(supplement))}
-        number = {"text": len(paper), "supplement": len(supplement)}
+        limit = sources_of(pdf.stem).max_pages if pdf.stem in manuscripts() else None
+        allowed = f"{len(paper)} of {limit}" if limit else len(paper)
+        number = {"text": allowed, "supplement": len(supplement)}
+        if limit and len(paper) > limit:
+            too_long.append(f"{pdf.stem}: {len(paper)} pages, {limit} allowed by its venue")
         lines += [
             f"{pdf.stem:28}{part:12}{words:8}{characters:12}{number.get(part, ''):>8}"
             for part, (words, characters) in counts.items()
         ]
-    return "\n".join(lines)
+    return "\n".join(lines + too_long)
 
 
 # --- numbered tables and figures ----------------------------------------------------------------

@@ -28,6 +28,8 @@ _CLASS = re.compile(r"\\documentclass\[journal\]\{IEEEtran\}")
 _RUNNING_HEADS = re.compile(r"\\markboth\{.*?\}\n\\maketitle", re.S)
 _LINK = re.compile(rf"\\{LINK}\{{[^{{}}]*\}}\{{([^{{}}]*)\}}")
 _PROJECT = "tsnrepro"
+# A DOI (ISO 26324), but not that of the example in authors.tex.
+_DOI = re.compile(r"\b10\.\d{4,9}/(?!zenodo\.1234567\b)\S")
 _STYLE = ("tsnrepro.sty", "tsnrepro.lua")
 _INPUTS = ("values.tex", "published.tex", "provenance.tex", "verdicts.tex")
 _FOLDERS = ("figures", "tables")
@@ -66,13 +68,16 @@ def write_submission(manuscript: Path, results: Path, target: str, output: Path)
     ------
     PublishError
         The paper is not built, its record does not carry one of its sentences, the target is
-        unknown, the tarball does not compile, or the text of an anonymous one names an author.
+        unknown, the tarball does not compile, the text of an anonymous one names an author, or
+        another has no DOI of its deposit.
     """
     if target not in TARGETS:
         raise PublishError(f"unknown target '{target}'", "", f"There are: {', '.join(TARGETS)}")
     check_assertions(read_assertions(results), manuscript.name)
     name = manuscript.name
     files = files_of(manuscript, results, target)
+    if target != "anonymous":
+        _check_deposit(files)
     pdfs = compiled(files, {f"{name}{end}": runs for end, runs in _RUNS.items()})
     supplement = f"{name}{SUPPLEMENT}"
     place = _ANCILLARY if target == "arxiv" else ""
@@ -155,6 +160,17 @@ def _anonymous(files: Mapping[str, bytes], results: Path) -> dict[str, bytes]:
             content = content.replace(_PROJECT.encode(), _UNNAMED.encode())  # noqa: PLW2901
         found[place.replace(_PROJECT, _UNNAMED)] = content
     return found
+
+
+def _check_deposit(files: Mapping[str, bytes]) -> None:
+    """Raise an error unless the deposit in the authors' file has a DOI."""
+    deposit = definitions(files[AUTHORS_FILE].decode("utf-8"))[0]["deposit"].body
+    if not _DOI.search(deposit):
+        raise PublishError(
+            f"\\deposit is '{deposit}', which has no DOI of the record",
+            f"paper/{AUTHORS_FILE}",
+            "Deposit the archive of 'snakemake deposit' and write its DOI and SHA-256 there",
+        )
 
 
 def _commits(record: Mapping) -> Iterator[str]:
