@@ -49,6 +49,8 @@ def loss_against_load(
     figure, (shares, losses) = stacked(3.2, testbed, 2, sharex=True, height_ratios=(1, 1.3))
     sweep = loss_to_program(trials_of_question(trials, SWEEP))
     chosen = sweep[sweep["payload_bytes"] == main_payload(sweep)] if len(sweep) else sweep
+    # Imported trials may have either alone.
+    chosen = chosen.dropna(subset=["offered_mbps", "loss_percent"])
     if chosen.empty:
         note_empty(shares)
         note_empty(losses)
