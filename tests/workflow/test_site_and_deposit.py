@@ -57,6 +57,24 @@ def test_the_archive_is_verified_and_one_byte_refused(repository):
     assert "Download the archive again" in done.stderr
 
 
+def test_a_dry_run_says_what_is_recorded_and_changes_no_file(repository):
+    """Where results were copied: they are older than the files that they are made from."""
+
+    def times():
+        found = [path for name in ("results", "data") for path in (repository / name).rglob("*")]
+        return {path: path.lstat().st_mtime_ns for path in found}
+
+    for path in ("config/campaigns/short.yaml", "notebooks/analyse/tcp.ipynb"):
+        (repository / path).touch()
+    before = times()
+    values = "results/model/short/tcp/values.json"
+    done = snakemake(repository, "--dry-run", "--", values, campaign="short", testbed="model")
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert re.search(r"^tcp +model +(\d+) +\1 +0 +0 s", done.stdout, re.MULTILINE), done.stdout
+    assert "Nothing to be done" in done.stdout
+    assert times() == before
+
+
 def test_an_edited_page_is_refused_and_the_remedy_makes_it_again(repository):
     page = repository / "results" / "reports" / NAME / "ledger.html"
     page.write_text("edited", encoding="utf-8")
