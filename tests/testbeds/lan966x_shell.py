@@ -98,7 +98,9 @@ def wanted(state, board):
     if not all(flows.values()):
         return None
     out = {dev: same((f["dev1"], f["dev2"]) for f in of.values()) for dev, of in flows.items()}
-    if not all(out.values()):
+    # On a path to another board frames have the VLAN's tag, on any other they have none.
+    tagged = {dev for dev in out if not untagged(state, dev)}
+    if not all(out.values()) or len(tagged) != (len(out) - 1 if board["trunk"] else 0):
         return None
     towards = [o[0] for o in out.values()]
     host = max(set(towards), key=towards.count)
@@ -133,6 +135,13 @@ def in_vlan(state, ports):
     if any(len(v) != 1 for v in vlans) or not shared:
         return False
     return state["flooding"].get(str(shared.pop()), {}).get("flood_disable") == 1
+
+
+def untagged(state, port):
+    """Whether a port sends its VLAN's frames without tag, and takes frames without one into it."""
+    return all(
+        {"PVID", "Egress Untagged"} <= {*v.get("flags", [])} for v in state["vlans"].get(port, [])
+    )
 
 
 def recovery_of(state, host, flow):

@@ -178,13 +178,18 @@ class Rack:
         return None
 
     def _make_board(self, space: NamespaceHost) -> None:
-        board = {"ports": CHIP_PORTS, "frerctl": str(frer.frerctl())}
+        board = {"ports": self._board_ports(), "frerctl": str(frer.frerctl())}
+        board["trunk"] = [*self.drivers.values()] == ["lan966x", "lan966x"]
         space.file("/run/lan966x-board.json").write_text(json.dumps(board), encoding="utf-8")
         space.file("/run/lan966x.json").touch()
         shell = space.file(BOARD_SHELL)
         shell.mkdir()
         for command in ("frer", "vcap", "ip", "bridge", "ethtool"):
             _put_command(shell / command, [str(SHELL), command])
+
+    def _board_ports(self) -> dict[int, str]:
+        """Return the cabled ports of a board, by their numbers in the chip."""
+        return CHIP_PORTS
 
     def _teach_tc(self, space: NamespaceHost) -> None:
         shell = space.file(BOARD_SHELL)
@@ -327,6 +332,9 @@ class AroundPc(Rack):
         for member in ("eth1", "eth2"):
             self._cable("sw1", member, "sw2", member)
         self._cable("sw2", "eth4", "talker", self.PORTS[1])
+
+    def _board_ports(self) -> dict[int, str]:
+        return dict([*CHIP_PORTS.items()][: 1 + self.members])
 
     def _listening(self) -> socket.socket:
         made: list[socket.socket] = []

@@ -41,7 +41,7 @@ with testbed:
     print("up", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
-DRIVERS = [("ebpf", "ebpf"), ("kernel", "kernel"), ("ebpf", None)]
+DRIVERS = [("ebpf", "ebpf"), ("kernel", "kernel"), ("ebpf", None), ("lan966x", None)]
 
 
 @pytest.fixture(params=DRIVERS, ids=str)

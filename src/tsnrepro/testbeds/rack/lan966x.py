@@ -80,12 +80,16 @@ class _Flow:
 
 
 class Lan966xDriver:
-    """See :class:`tsnrepro.testbeds.rack.switch.SwitchDriver`."""
+    """See :class:`tsnrepro.testbeds.rack.switch.SwitchDriver`.
+
+    ``trunk`` tags the frames on member paths with the measured VLAN, as between two boards; the
+    other end of any else neither sends nor expects that tag.
+    """
 
     needs_programs = False
 
-    def __init__(self, shell: Shell, settings: Lan966xSwitch) -> None:
-        self._shell, self._settings = shell, settings
+    def __init__(self, shell: Shell, settings: Lan966xSwitch, *, trunk: bool = True) -> None:
+        self._shell, self._settings, self._trunk = shell, settings, trunk
         listed = [settings.host_port, *settings.member_ports]
         self._names = [HOST_PORT, *member_names(len(settings.member_ports))]
         self.devices = {name: port.device for name, port in zip(self._names, listed, strict=True)}
@@ -215,7 +219,8 @@ class Lan966xDriver:
         for name, device in self.devices.items():
             # Two cables in one flooding VLAN would be a loop.
             self._leave_vlans(device, [e for e in vlans[device] if str(e["vlan"]) != vlan])
-            access = ["pvid", "untagged"] if name == HOST_PORT else []
+            tagged = self._trunk and name in self._members
+            access = [] if tagged else ["pvid", "untagged"]
             self._change(["bridge", "vlan", "add", "dev", device, "vid", vlan, *access])
             mtu = ["mtu", str(ports.MEMBER_MTU)] if name in self._members else []
             self._change(["ip", "link", "set", "dev", device, *mtu, "up"])

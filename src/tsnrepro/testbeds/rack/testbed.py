@@ -79,8 +79,10 @@ class RackHosts(RemoteHosts):
         super().__init__({**connections, **here}, sink, unreachable)
         self.settings = settings
         program, hosts = programs.frerctl(), settings.hosts
+        # Between two boards, which agree on the tag.
+        trunk = all(isinstance(getattr(hosts, name), Lan966xSwitch) for name in SWITCHES)
         self.switches: dict[str, SwitchDriver] = {
-            name: _switch_driver(self.shells[name], getattr(hosts, name), program)
+            name: _switch_driver(self.shells[name], getattr(hosts, name), program, trunk=trunk)
             for name in SWITCHES
             if name in self.shells
         }
@@ -165,11 +167,15 @@ class RackHosts(RemoteHosts):
 
 
 def _switch_driver(
-    shell: Shell, settings: EbpfSwitch | KernelSwitch | Lan966xSwitch, frerctl: str
+    shell: Shell,
+    settings: EbpfSwitch | KernelSwitch | Lan966xSwitch,
+    frerctl: str,
+    *,
+    trunk: bool,
 ) -> SwitchDriver:
     """Return the driver of a switch; ``frerctl`` is that program's path on it."""
     if isinstance(settings, Lan966xSwitch):
-        return Lan966xDriver(shell, settings)
+        return Lan966xDriver(shell, settings, trunk=trunk)
     if isinstance(settings, KernelSwitch):
         return KernelDriver(shell, settings, frerctl)
     return EbpfDriver(shell, settings, frerctl)
