@@ -7,6 +7,8 @@ from collections import namedtuple
 
 import pytest
 from examined import examined, found
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
@@ -170,6 +172,35 @@ def test_any_output_ends_in_findings(monkeypatch, check, printed):
     host.shell.query = lambda argv: Completed("talker", tuple(argv), 0, printed, "", 0.0, 0.0)
     monkeypatch.setattr(examine.ports.time, "sleep", lambda _: None)
     assert all(finding.line() for finding in run_check(check, host))
+
+
+# What the tools print of a sound host, parts of which come in any order, cut or changed.
+SOUND = [
+    '[{"ifname": "enp3s0", "flags": ["UP"], "mtu": 1500, "max_mtu": 9216, "addr_info": []}]\n',
+    '{"nftables": [{"chain": {"family": "ip", "table": "t", "name": "c", "hook": "input"}}]}\n',
+    "1792300000.123456789\n",
+    "Features for enp3s0:\ntcp-segmentation-offload: on [fixed]\n",
+    "Time stamping parameters for enp3s0:\nCapabilities:\n\thardware-transmit\n",
+    "PTP Hardware Clock: 0\nHardware Receive Filter Modes:\n\tall\n",
+    "glibc 2.36\n100 (connected)\n",
+    "uid=0(root)\nLinux 6.1\n",
+]
+
+
+@given(
+    pieces=st.lists(st.sampled_from(SOUND) | st.text(max_size=40), max_size=4),
+    cut=st.integers(0, 200),
+)
+def test_mutated_output_ends_in_findings(pieces, cut):
+    printed = "".join(pieces)[cut:] or "".join(pieces)[:cut]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(examine.ports.time, "sleep", lambda _: None)
+        host = examined(RACK, "talker", {"card": "enp3s0"}, {})
+        host.testbed.program_hosts = ["talker"]
+        host.shell.query = lambda argv: Completed("talker", tuple(argv), 0, printed, "", 0.0, 0.0)
+        for check in examine._CHECKS:
+            for finding in run_check(check, host):
+                assert {*filter(lambda c: not c.isprintable(), finding.line())} <= {*"\n\t\xa0"}
 
 
 def test_every_unreachable_host_is_a_finding(monkeypatch):

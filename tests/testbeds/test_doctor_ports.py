@@ -281,6 +281,14 @@ def test_a_campaign_refuses_a_card_at_another_speed(rack, speed, duplex):
         ports.check_speed(shell, CARD, 1000)
 
 
+@pytest.mark.parametrize(("mtu", "refused"), [(1280, True), (1500, False), (9000, False)])
+def test_a_campaign_refuses_a_station_with_too_small_an_mtu(rack, mtu, refused):
+    shell = examined(rack, "talker", {}, {}).shell
+    says = f"has an MTU of {mtu} bytes, and campaigns need 1500"
+    with pytest.raises(TestbedError, match=says) if refused else nullcontext():
+        ports.check_mtu(shell, CARD, {"mtu": mtu})
+
+
 def test_a_port_of_the_network_has_room_for_a_stations_frames(rack):
     links = [{"ifname": CARD, "flags": ["UP"], "mtu": 1280, "max_mtu": 9216}]
     prints = {f"ip -j -d link show dev {CARD}": json.dumps(links)}

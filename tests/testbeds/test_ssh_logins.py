@@ -1,6 +1,7 @@
 """Keys, known_hosts files and login shells of any kind, without a host."""
 
 import shlex
+import shutil
 import socket
 import subprocess
 import threading
@@ -89,10 +90,13 @@ def test_an_rsa_key_that_is_not_authorised_is_called_so(tmp_path):
     assert "nvalid" not in str(error)
 
 
-def test_a_host_that_takes_passwords_alone_is_called_so(tmp_path):
+@pytest.mark.parametrize("methods", ["password", "keyboard-interactive"])
+def test_a_host_that_takes_passwords_alone_is_called_so(tmp_path, capfd, methods):
+    """Nobody is asked for one."""
     path = tmp_path / "id_ecdsa"
     KEY.write_private_key_file(str(path))
-    assert "the host accepts only: password; keys are needed" in str(login(path, "password"))
+    assert f"the host accepts only: {methods}; keys are needed" in str(login(path, methods))
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -146,9 +150,16 @@ def test_addresses(address, accepted):
 # --- login shells -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash"])
+SHELLS = [
+    pytest.param(name, marks=[] if shutil.which(name) else pytest.mark.skip(f"there is no {name}"))
+    for name in ("sh", "bash", "tcsh", "fish")
+]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(
-    "word", ["a b", "a\nb\n", "!!", r"\n\041 \\", "'\n\"$HOME`id`", "%s %b\n", "µ\n!"]
+    "word",
+    ["a b", "a\nb\n", "!!", "end\\", "\\'", "", r"\n\041 \\", "'\n\"$HOME`id`", "%s %b\n", "µ\n!"],
 )
 def test_a_command_has_no_line_break_and_history_for_the_login_shell(shell, word):
     """Csh ends a quoted text at a line break, and replaces ``!`` within quotes."""

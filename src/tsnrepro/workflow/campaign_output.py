@@ -32,6 +32,12 @@ _ROUTINE = (
     "Singularity containers: ignored",
     "Using shell: ",
 )
+# What it advises is of no use: startup.py removes stale locks, so the other one lives.
+_LOCKED = "cannot be locked"
+_SECOND_RUN = (
+    "tsnrepro: another run measures or builds in this folder: wait until it has ended, or end it "
+    "with `tsnrepro stop`"
+)
 _STEPS = {
     "measure": "experiments to measure",
     "analyse": "to analyse",
@@ -82,7 +88,8 @@ class CampaignOutput:
         elif self._stopping and not hasattr(record, STOPPING):
             pass  # Snakemake's words for jobs that were stopped
         elif record.levelno >= logging.WARNING or _is_informative(event, record):
-            self._line(record.getMessage())
+            message = record.getMessage()
+            self._line(_SECOND_RUN if _LOCKED in message else message)
 
     # --- events ---------------------------------------------------------------------------------
 

@@ -52,11 +52,14 @@ def _error_text(error: Exception) -> str:
 
 
 def quoted_for_any_shell(remote: list[str]) -> str:
-    """Return a command for the login shell, which may be csh: it ends quotes at a line break."""
+    """Return a command for the login shell, which may be csh or fish.
+
+    Csh ends quotes at a line break; in fish's a backslash escapes another and a quote.
+    """
     line = shlex.join(remote)
-    if "\n" not in line and "!" not in line:
+    if not any(text in line for text in ("\n", "!", r"\\", r"\'")):
         return line
-    escaped = line.replace("\\", "\\\\").replace("\n", "\\n").replace("!", "\\0041")
+    escaped = line.replace("\\", r"\0134").replace("\n", r"\n").replace("!", r"\0041")
     return shlex.join(["sh", "-c", 'eval "exec $(printf %b "$0")"', escaped])
 
 
