@@ -8,6 +8,7 @@ import pytest
 from repository_copy import copy_of_repository, run_in_copy, run_snakemake
 from synthetic_results import data_sources_of, write_results
 
+from tsnrepro.cli import build_parser
 from tsnrepro.cli.new import KINDS
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
@@ -61,6 +62,18 @@ def test_a_testbed_is_valid_and_says_what_it_is_a_copy_of(repository, kind):
     schema, note, *_ = (repository / path).read_text(encoding="utf-8").splitlines()
     assert schema.startswith("# yaml-language-server: $schema=../schemas/testbed.json")
     assert f"config/testbeds/{TESTBEDS[kind]}.yaml" in note
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [(["bench"], "bench"), (["lab"], "rack"), (["bench", "--kind", "rack"], "rack")],
+)
+def test_a_testbed_is_of_the_kind_that_it_is_named_after(repository, capsys, words, kind):
+    arguments = build_parser().parse_args(["new", "testbed", *words])
+    arguments.run(arguments)
+    path = f"config/testbeds/{words[0]}.yaml"
+    assert path in capsys.readouterr().out
+    assert load_testbed(repository / path).kind == kind
 
 
 def test_an_experiment_is_complete_and_python(repository):
