@@ -364,6 +364,7 @@ def test_the_doctor_of_a_sound_bench(four):
         for check in ("link", "speed", "EEE", "pause frames", "coalescing", "offloads"):
             assert f"{check} of {port}" in found
         assert found[f"time stamps of {port}"]["found"].startswith("by the kernel")
+        assert found[f"speed of {port}"]["found"].endswith("not of a card, so not checked")
         assert found[f"other traffic on {port}"]["verdict"] == "pass"
     path = f"{TALKER_PORTS[1]} to {LISTENER_PORTS[1]}"
     for what in ("frames", "frames with VLAN tag", "full frames with R-TAG"):
