@@ -174,9 +174,10 @@ def test_a_loss_at_every_load_has_its_threshold(tmp_path):
     write_run(tmp_path / "loss", items)
     (tmp_path / "loss" / "tables").mkdir()
     sweep({100: [3, 4]}).to_parquet(tmp_path / "loss" / "tables" / "loss.parquet")
-    report = report_of(DataSource("selected", {"loss": tmp_path / "loss"}))
+    runs = {"loss": tmp_path / "loss"}
+    report = report_of(DataSource("selected", runs), DataSource(BASELINE, runs))
     (table,) = report.tables().values()
-    assert f"\\interval{{{keys['threshold']}}}" in table
+    assert f"\\interval{{{keys['threshold']}}} & \\interval{{{BASELINE}." in table
     assert "highest" not in table
 
 

@@ -263,7 +263,7 @@ class DeviceReport:
         cells: dict[tuple[str, ...], dict[str, Result]] = {}
         for key, item in self._values.items():
             match = test.pattern.fullmatch(key)
-            if match and (item.value, item.low, item.high) != (None, None, None):
+            if match and _is_known(item):
                 factors = tuple(match[name] for name in test.factors)
                 cells.setdefault(factors, {})[match["column"]] = item
         needed = {*(test.either or test.columns[:1])}
@@ -280,12 +280,12 @@ class DeviceReport:
         beside = {
             column: item
             for column, key in self._keys(test, factors).items()
-            if (item := self._values.get(f"{BASELINE}.{key}")) and item.value is not None
+            if (item := self._values.get(f"{BASELINE}.{key}")) and _is_known(item)
         }
         less = {
             column: self._less(results[column], beside[test.median])
             for column in test.less
-            if test.median in beside and column in results
+            if test.median in beside and beside[test.median].is_number and column in results
         }
         limited = self._limited_by(test, factors, results, beside)
         return Row(factors, results, beside, less, limited)
@@ -555,6 +555,11 @@ def _limited(lossy: bool, lossy_baseline: bool) -> str:
 
 def _trials(run: Path) -> pd.DataFrame:
     return pd.read_parquet(run / TABLES_FOLDER / "loss.parquet")
+
+
+def _is_known(item: Result) -> bool:
+    """Return whether a result has a value or a bound."""
+    return (item.value, item.low, item.high) != (None, None, None)
 
 
 def _natural(factors: tuple[str, ...]) -> list[tuple[float, str]]:
