@@ -72,11 +72,12 @@ def _make_quadratic(font: TTFont) -> None:
     font["glyf"].glyphOrder, font["glyf"].glyphs = order, outlines
     del font["CFF "]
     # No program for hinting; the numbers of points follow from the outlines.
-    limits = font["maxp"]
-    limits.tableVersion = 0x00010000
-    for name in ("TwilightPoints", "Storage", "FunctionDefs", "InstructionDefs", "StackElements"):
-        setattr(limits, f"max{name}", 0)
-    limits.maxZones, limits.maxSizeOfInstructions = 1, 0
-    names = font["post"]
-    names.formatType, names.extraNames, names.mapping, names.glyphOrder = 2.0, [], {}, order
+    unused = ("TwilightPoints", "Storage", "FunctionDefs", "InstructionDefs", "StackElements")
+    vars(font["maxp"]).update(
+        {f"max{name}": 0 for name in unused},
+        tableVersion=0x00010000,
+        maxZones=1,
+        maxSizeOfInstructions=0,
+    )
+    vars(font["post"]).update(formatType=2.0, extraNames=[], mapping={}, glyphOrder=order)
     font.sfntVersion = "\0\1\0\0"
