@@ -58,36 +58,33 @@ _show_in_notebooks()
 def style() -> None:
     """Set fonts and lines for a column of a journal."""
     sns.set_theme(style="ticks", palette="colorblind")
-    mpl.rcParams.update(
-        {
-            "font.family": fonts.families(),
-            # Powers of ten on logarithmic axes.
-            "mathtext.fontset": "custom",
-            **{
-                f"mathtext.{shape}": fonts.families()[0]
-                for shape in ("rm", "it", "bf", "sf", "cal")
-            },
-            "mathtext.default": "rm",
-            "font.size": 8,
-            "axes.labelsize": 8,
-            "axes.titlesize": SMALL_POINTS,
-            "xtick.labelsize": SMALL_POINTS,
-            "ytick.labelsize": SMALL_POINTS,
-            "legend.fontsize": SMALL_POINTS,
-            "legend.title_fontsize": SMALL_POINTS,
-            "legend.columnspacing": 1.2,
-            "legend.handletextpad": 0.5,
-            "legend.frameon": False,
-            "lines.linewidth": 1,
-            "lines.markersize": 3.5,
-            **{"axes.linewidth": 0.6, "hatch.linewidth": 0.5},
-            **{f"{axis}tick.major.{name}": size for axis in "xy" for name, size in _MAJOR.items()},
-            **{f"{axis}tick.minor.{name}": size for axis in "xy" for name, size in _MINOR.items()},
-            "pdf.fonttype": 42,
-            "svg.fonttype": "none",
-            "svg.hashsalt": "tsnrepro",
-        }
-    )
+    families = fonts.families()
+    settings: dict[Any, Any] = {
+        "font.family": families,
+        # Powers of ten on logarithmic axes.
+        "mathtext.fontset": "custom",
+        **{f"mathtext.{shape}": families[0] for shape in ("rm", "it", "bf", "sf", "cal")},
+        "mathtext.default": "rm",
+        "font.size": 8,
+        "axes.labelsize": 8,
+        "axes.titlesize": SMALL_POINTS,
+        "xtick.labelsize": SMALL_POINTS,
+        "ytick.labelsize": SMALL_POINTS,
+        "legend.fontsize": SMALL_POINTS,
+        "legend.title_fontsize": SMALL_POINTS,
+        "legend.columnspacing": 1.2,
+        "legend.handletextpad": 0.5,
+        "legend.frameon": False,
+        "lines.linewidth": 1,
+        "lines.markersize": 3.5,
+        **{"axes.linewidth": 0.6, "hatch.linewidth": 0.5},
+        **{f"{axis}tick.major.{name}": size for axis in "xy" for name, size in _MAJOR.items()},
+        **{f"{axis}tick.minor.{name}": size for axis in "xy" for name, size in _MINOR.items()},
+        "pdf.fonttype": 42,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "tsnrepro",
+    }
+    mpl.rcParams.update(settings)
 
 
 def panels(
@@ -200,7 +197,8 @@ def log_scale(axis: Axis) -> None:
     low, high = axis.get_view_interval()
     if low > 0 and high < 4 * low:
         return
-    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
+    set_scale = axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale
+    set_scale("log")
     low, high = axis.get_view_interval()
     axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(FuncFormatter(_two_and_five) if high < 100 * low else NullFormatter())
