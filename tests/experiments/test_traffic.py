@@ -249,3 +249,24 @@ def test_the_analysis_pools_streams_and_takes_the_trial_as_its_unit(model):
     # 5 of its 7 datagrams' gaps wait for the slower member link: 7 x 0.048 us of some 130 us.
     change = results.of("traffic.a_mix.camera.pictures.p50.difference.percent")
     assert 0 < change.value < 1
+    shift = results.of("traffic.a_mix.camera.p50.difference.us")
+    medians = [results.of(f"traffic.a_mix.camera.{c}.p50.us").value for c in ("frer", "control")]
+    assert shift.value == pytest.approx(medians[0] - medians[1], abs=0.01)
+    assert shift.unit == "us"
+
+
+def test_a_mix_may_have_more_repetitions_than_the_others():
+    settings = TrafficSettings(
+        repetitions=1,
+        duration_s=0.3,
+        mixes=[
+            Mix.model_validate({"name": "one", "sources": [camera(picture_bytes=9000)]}),
+            Mix.model_validate(
+                {"name": "six", "repetitions": 6, "sources": [camera(picture_bytes=9000)]}
+            ),
+        ],
+    )
+    planned = [item.trial for item in plan_traffic(settings, 1, "model")]
+    assert sorted((t.factors["mix"], t.repetition) for t in planned) == sorted(
+        2 * [("one", 1), *(("six", number) for number in range(1, 7))]
+    )

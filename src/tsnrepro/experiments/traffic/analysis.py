@@ -17,6 +17,7 @@ from tsnrepro.native.streams.log import decompress
 from tsnrepro.records.store import arrivals_file, open_run, recorded_trials
 from tsnrepro.results.estimates import (
     by_repetition,
+    difference,
     loss,
     mean,
     relative,
@@ -154,6 +155,8 @@ def _add_differences(results: Results, key: str, group: pd.DataFrame) -> None:
     for name in _COMPARED:
         found = relative(frer, control, f"{name}_us").estimate
         results.estimate(f"{key}.{name}.difference.percent", found, 1, group["trial"])
+        shift = difference(frer, control, f"{name}_us", "us")
+        results.estimate(f"{key}.{name}.difference.us", shift, 2, group["trial"])
     if _has_pictures(group):
         found = relative(frer, control, "pictures_p50_us").estimate
         results.estimate(f"{key}.pictures.p50.difference.percent", found, 2, group["trial"])

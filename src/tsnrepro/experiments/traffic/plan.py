@@ -49,8 +49,8 @@ def plan(settings: TrafficSettings, seed: int, kind: str) -> list[Planned]:
                 receive_buffer_bytes=settings.receive_buffer_bytes,
                 sources=mix.sources,
             ).planned(repetition, nominal_seconds(kind, settings.duration_s, _SET_UP_SECONDS))
-            for repetition in range(1, settings.repetitions + 1)
             for mix in settings.mixes
+            for repetition in range(1, (mix.repetitions or settings.repetitions) + 1)
             for configuration in settings.configurations
         ),
         seed,

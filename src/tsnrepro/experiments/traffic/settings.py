@@ -154,6 +154,8 @@ class Mix(ConfigModel):
     """Name of the mix in results."""
     sources: Named[Source]
     """Its streams, by kind of source."""
+    repetitions: Repetitions | None = None
+    """Trials of this mix and a configuration, by default as many as of each mix."""
 
     @model_validator(mode="after")
     def _can_be_distinguished(self) -> "Mix":
@@ -168,7 +170,7 @@ class TrafficSettings(ConfigModel):
     configurations: Configurations = list(CONFIGURATIONS)
     """Configurations to measure: ``control``, ``frer`` or both."""
     repetitions: Repetitions
-    """Trials of each mix and configuration."""
+    """Trials of each mix and configuration, where the mix has none of its own."""
     duration_s: Seconds
     """Duration of a trial, in seconds."""
     mixes: Named[Mix]
@@ -196,7 +198,7 @@ EXPERIMENT = Experiment(
         f"{_SOURCE}.{{lost.percent,offered.mbps,late.percent,sent.count}}",
         f"{_SOURCE}.{{p50,p99,max}}.us",
         f"{_SOURCE}.pictures.{{sent.count,incomplete.percent,p50.us,p99.us}}",
-        "traffic.*.*.{p50,p99}.difference.percent",
+        "traffic.*.*.{p50,p99}.difference.{us,percent}",
         "traffic.*.*.pictures.p50.difference.percent",
         "traffic.*.*.{payload_bytes,streams.count,trains_per_s}",
         "traffic.*.*.{train,smallest_train,group}.count",
