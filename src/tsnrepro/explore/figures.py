@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tsnrepro.experiments.latency import analysis as latency
 from tsnrepro.experiments.latency.figures import tail
-from tsnrepro.experiments.loss.analysis import SWEEP, loss_locations, trials_of_question
+from tsnrepro.experiments.loss.analysis import SWEEP, loss_locations, trials_of_objective
 from tsnrepro.explore.load import RawTrial
 from tsnrepro.records.store import ARRIVALS, HALF_ROUND_TRIPS, SOCKPERF_LOG
 from tsnrepro.results.figures import (
@@ -99,7 +99,7 @@ def _left_out(trials: pd.DataFrame, drawn: pd.DataFrame, why: str) -> str:
 
 def loss_curves(trials: pd.DataFrame) -> Figure:
     """Draw loss over offered load, one panel per payload, one mark per trial of the sweep."""
-    known = trials_of_question(trials, SWEEP).dropna(subset=["offered_mbps", "loss_percent"])
+    known = trials_of_objective(trials, SWEEP).dropna(subset=["offered_mbps", "loss_percent"])
     payloads = sorted(known["payload_bytes"].unique(), reverse=True)
     figure, axes = _panels(len(payloads), 2.3, sharey=True)
     styles = styles_of(known["configuration"])
@@ -133,7 +133,7 @@ def loss_curves(trials: pd.DataFrame) -> Figure:
 
 def where_lost(trials: pd.DataFrame) -> Figure:
     """Draw the share of datagrams lost at each place, one bar per load and configuration."""
-    swept = trials_of_question(trials, SWEEP)
+    swept = trials_of_objective(trials, SWEEP)
     lossy = pd.concat([swept, loss_locations(swept).fillna(0)], axis=1)
     lossy = lossy[lossy["lost"] > 0]
     largest, *others = sorted(lossy["payload_bytes"].unique(), reverse=True) or [0]

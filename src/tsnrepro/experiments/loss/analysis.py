@@ -84,8 +84,8 @@ def loss_locations(trials: pd.DataFrame) -> pd.DataFrame:
     return counted.reindex(trials.index)
 
 
-def trials_of_question(trials: pd.DataFrame, question: str) -> pd.DataFrame:
-    """Return the trials of one question; those that name none, as imported ones, are a sweep.
+def trials_of_objective(trials: pd.DataFrame, question: str) -> pd.DataFrame:
+    """Return the trials of one objective; those that name none, as imported ones, are a sweep.
 
     Phases of the sweep are series of their own: see :func:`phased`.
     """
@@ -117,7 +117,7 @@ def target_mbps(trials: pd.DataFrame) -> pd.Series:
 
 def summary(trials: pd.DataFrame) -> pd.DataFrame:
     """Return one row a configuration and load of the main sweep's payload; see :func:`by_load`."""
-    sweep = trials_of_question(trials, SWEEP)
+    sweep = trials_of_objective(trials, SWEEP)
     return by_load(sweep[sweep["payload_bytes"] == main_payload(sweep)], [])
 
 
@@ -127,7 +127,7 @@ def by_payload(trials: pd.DataFrame) -> pd.DataFrame:
     ``frame_bytes`` is the frame that carries the payload, with FCS; of trials that do not have it
     their payload there are no rows.
     """
-    sweep = trials_of_question(trials, SWEEP)
+    sweep = trials_of_objective(trials, SWEEP)
     table = by_load(sweep[sweep["payload_bytes"].notna()], ["payload_bytes"])
     frames = [frame_bytes(int(payload)) for payload in table["payload_bytes"]]
     table.insert(1, "frame_bytes", pd.Series(frames, index=table.index, dtype="Int64"))
@@ -136,7 +136,7 @@ def by_payload(trials: pd.DataFrame) -> pd.DataFrame:
 
 def intervention_summary(trials: pd.DataFrame) -> pd.DataFrame:
     """Return one row a buffer, priority, configuration and load; see :func:`by_load`."""
-    cells = intervention.cells_of(trials_of_question(trials, INTERVENTION))
+    cells = intervention.cells_of(trials_of_objective(trials, INTERVENTION))
     return by_load(cells, ["buffer_bytes", "realtime"])
 
 
@@ -185,7 +185,7 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
     ``link_rate_mbps`` is that of the narrowest link, where a trial does not name its own.
     """
     results = Results("loss", trials)
-    sweep = trials_of_question(trials, SWEEP)
+    sweep = trials_of_objective(trials, SWEEP)
     path, limits, main = add_thresholds(results, SWEEP, sweep, link_rate_mbps)
     _clean_and_line(results, "loss", path, limits)
     _to_socket(results, _offered(loss_to_socket(main)), limits)
@@ -198,17 +198,17 @@ def analyse(trials: pd.DataFrame, link_rate_mbps: float | None = None) -> Result
     )
     # A question without trials has no results.
     for question in (LIMIT, BOTTLENECK, PACED):
-        if len(of := trials_of_question(trials, question)):
+        if len(of := trials_of_objective(trials, question)):
             _limit(results, question, of, link_rate_mbps)
-    if len(of := trials_of_question(trials, INTERVENTION)):
+    if len(of := trials_of_objective(trials, INTERVENTION)):
         intervention.add(results, loss_to_program(of))
-    if len(of := trials_of_question(trials, ELIMINATION)):
+    if len(of := trials_of_objective(trials, ELIMINATION)):
         path = _offered(loss_to_socket(of))
         elimination.add(results, path, _least(of, "link_rate_mbps", link_rate_mbps))
-    if len(of := trials_of_question(trials, PATHS)):
+    if len(of := trials_of_objective(trials, PATHS)):
         _paths(results, of, link_rate_mbps)
     for question in (LIMIT, BOTTLENECK, PACED, INTERVENTION, ELIMINATION, PATHS):
-        if len(of := trials_of_question(trials, question)):
+        if len(of := trials_of_objective(trials, question)):
             _unread(results, f"loss.{question}", of)
     _sizes(results, sweep, link_rate_mbps)
     _shares(results, sweep)
@@ -536,7 +536,7 @@ def _shares(results: Results, trials: pd.DataFrame) -> None:
 
 
 def _totals(results: Results, trials: pd.DataFrame) -> None:
-    sweep = trials_of_question(trials, SWEEP)
+    sweep = trials_of_objective(trials, SWEEP)
     path = loss_to_program(sweep)
     for name, of in (("lost", path), ("sent", trials), ("eliminated", trials)):
         counted = known(of, name)

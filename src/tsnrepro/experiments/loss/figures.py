@@ -15,7 +15,7 @@ from tsnrepro.experiments.loss.analysis import (
     frame_bytes,
     loss_locations,
     main_payload,
-    trials_of_question,
+    trials_of_objective,
 )
 from tsnrepro.experiments.loss.path_thresholds import loss_to_program
 from tsnrepro.published.documents import load_table
@@ -47,7 +47,7 @@ def loss_against_load(
     the trials lose; it is dotted, and shaded where it has limits.
     """
     figure, (shares, losses) = stacked(3.2, testbed, 2, sharex=True, height_ratios=(1, 1.3))
-    sweep = loss_to_program(trials_of_question(trials, SWEEP))
+    sweep = loss_to_program(trials_of_objective(trials, SWEEP))
     chosen = sweep[sweep["payload_bytes"] == main_payload(sweep)] if len(sweep) else sweep
     # Imported trials may have either alone.
     chosen = chosen.dropna(subset=["offered_mbps", "loss_percent"])
@@ -149,7 +149,7 @@ def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
 def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw where the sweep lost datagrams, one bar a configuration and frame size."""
     figure, axes = new(2.4, testbed)
-    trials = trials_of_question(trials, SWEEP)
+    trials = trials_of_objective(trials, SWEEP)
     counts = loss_locations(trials).assign(
         frame=trials["payload_bytes"].map(frame_bytes), configuration=trials["configuration"]
     )
@@ -193,7 +193,7 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
 def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw the sweep's loss at the highest load of each frame size, a point a trial."""
     figure, axes = new(2.2, testbed)
-    trials = loss_to_program(trials_of_question(trials, SWEEP))
+    trials = loss_to_program(trials_of_objective(trials, SWEEP))
     highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
     chosen = trials[trials["target_mbps"] == highest].copy()
     chosen["frame"] = chosen["payload_bytes"].map(frame_bytes)

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.config.base import CONFIGURATIONS
-from tsnrepro.experiments.loss.analysis import SWEEP, trials_of_question
+from tsnrepro.experiments.loss.analysis import SWEEP, trials_of_objective
 from tsnrepro.experiments.loss.path_thresholds import loss_to_program
 from tsnrepro.results.estimates import known, unknown
 from tsnrepro.results.figures import COLOURS, loss_axis, mark_trials, new, note_empty
@@ -32,7 +32,7 @@ def over_time(trials: pd.DataFrame, *, timed: bool = True) -> pd.DataFrame:
     if not timed:
         return pd.DataFrame(columns=COLUMNS)
     sweep = known(
-        loss_to_program(trials_of_question(trials, SWEEP)), "started", "repetition", "loss_percent"
+        loss_to_program(trials_of_objective(trials, SWEEP)), "started", "repetition", "loss_percent"
     )
     if sweep.empty:
         return pd.DataFrame(columns=COLUMNS)
@@ -53,7 +53,7 @@ def add(results: Results, trials: pd.DataFrame, table: pd.DataFrame) -> None:
     ``results``: those of experiment ``loss``; ``trials``: the run's trials. ``table``: rows of
     :func:`over_time`.
     """
-    names = trials_of_question(trials, SWEEP)["trial"]
+    names = trials_of_objective(trials, SWEEP)["trial"]
     hours = float(table["hours"].max() - table["hours"].min()) if len(table) else None
     results.value(
         "loss.time.span.hours", hours, names, unit="h", digits=2, method="first to last repetition"
@@ -61,7 +61,7 @@ def add(results: Results, trials: pd.DataFrame, table: pd.DataFrame) -> None:
     results.value("loss.time.repetitions.count", int(table["repetition"].nunique()), names)
     for configuration in CONFIGURATIONS:
         own = table[table["configuration"] == configuration]
-        sweep = trials_of_question(trials, SWEEP)
+        sweep = trials_of_objective(trials, SWEEP)
         named = sweep.loc[sweep["configuration"] == configuration, "trial"]
         half = len(own) // 2
         key = f"loss.time.{configuration}"

@@ -20,7 +20,7 @@ from tsnrepro.experiments.loss.analysis import (
     main_payload,
     phased,
     target_mbps,
-    trials_of_question,
+    trials_of_objective,
 )
 from tsnrepro.experiments.loss.path_thresholds import loss_to_program, sweeps_of
 from tsnrepro.published.documents import load_table
@@ -101,7 +101,7 @@ def add(results: Results, trials: pd.DataFrame) -> None:
     """Add the phases, the collapse, the variation by region and the precision of counts."""
     for number, group in phased(trials).groupby("phase"):
         _phase(results, f"loss.phase_{int(str(number))}", group)
-    sweep = trials_of_question(trials, SWEEP)
+    sweep = trials_of_objective(trials, SWEEP)
     _collapse(results, "loss.collapse", sweep[sweep["payload_bytes"] == main_payload(sweep)])
     _variation(results, trials)
     _precision(results, trials)
@@ -201,7 +201,7 @@ def _repeated_series(trials: pd.DataFrame, low: float, high: float) -> tuple[pd.
     phases = _between(phased(trials), low, high)
     if _repeated_loads(phases, "loss_percent"):
         return phases, "of the phases"
-    sweep = trials_of_question(trials, SWEEP)
+    sweep = trials_of_objective(trials, SWEEP)
     main = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     return _between(main.assign(phase=0), low, high), "of the main sweep"
 
@@ -244,7 +244,7 @@ def _precision(results: Results, trials: pd.DataFrame) -> None:
 
 def _jitter(results: Results, trials: pd.DataFrame) -> None:
     """Add the jitter that iperf3 smooths over a trial (RFC 3550, 6.4.1), over all loads."""
-    sweep = recorded(trials_of_question(trials, SWEEP), "jitter_ms")
+    sweep = recorded(trials_of_objective(trials, SWEEP), "jitter_ms")
     sweep = sweep[(sweep["payload_bytes"] == main_payload(sweep)) & (sweep["jitter_ms"] > 0)]
     sweep = sweep.assign(jitter_us=1000 * sweep["jitter_ms"].astype(float))
     for configuration in CONFIGURATIONS:

@@ -16,7 +16,7 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.config.files import testbed_settings
 from tsnrepro.config.testbeds import ModelStalls
 from tsnrepro.experiments.loss import measure as loss
-from tsnrepro.experiments.loss.analysis import SWEEP, main_payload, trials_of_question
+from tsnrepro.experiments.loss.analysis import SWEEP, main_payload, trials_of_objective
 from tsnrepro.experiments.loss.path_thresholds import load_mbps
 from tsnrepro.records.store import Trial
 from tsnrepro.results.estimates import recorded, unknown
@@ -49,7 +49,7 @@ def stalls_of(trials: pd.DataFrame) -> ModelStalls | None:
 
 def add(results: Results, trials: pd.DataFrame, link_rate_mbps: float) -> None:
     """Add how steady the machines were, and the prediction with its error."""
-    sweep = trials_of_question(trials, SWEEP)
+    sweep = trials_of_objective(trials, SWEEP)
     sweep = sweep[sweep["payload_bytes"] == main_payload(sweep)]
     names = sweep["trial"]
     longest = recorded(trials, "longest_stall_ms")
