@@ -18,7 +18,8 @@ from repository_copy import SECONDS, environment_of, jobs_of
 from tsnrepro.config import registry
 
 CAMPAIGN = "quick"
-# Enough for one paper; test_miniatures.py runs the whole campaign.
+# One paper and what it needs; test_miniatures.py runs the whole campaign.
+PAPER = "frer-udp"
 EXPERIMENTS = ("loss", "tcp", "latency", "ping")
 SELECTION = f"{CAMPAIGN}-{'-'.join(EXPERIMENTS)}"
 STUDY = "threshold-coarse"
@@ -36,8 +37,8 @@ pytestmark = [
 
 
 def snakemake(repository, *arguments, **chosen):
-    """Run Snakemake with those experiments of the campaign, or others where they are chosen."""
-    chosen = {"experiments": f"[{', '.join(EXPERIMENTS)}]", **chosen}
+    """Run Snakemake with those experiments and that paper, or others where they are chosen."""
+    chosen = {"experiments": f"[{', '.join(EXPERIMENTS)}]", "papers": f"[{PAPER}]", **chosen}
     return repository_copy.snakemake(repository, *arguments, **chosen)
 
 
@@ -86,7 +87,8 @@ def test_the_paper_names_its_testbed_and_holds_every_table(results, paper):
 
 
 def test_some_experiments_of_a_campaign_have_a_report_of_their_own(repository):
-    done = snakemake(repository, campaign=CAMPAIGN, testbed="model", experiments="[tcp, latency]")
+    chosen = {"testbed": "model", "experiments": "[tcp, latency]", "papers": "[device-report]"}
+    done = snakemake(repository, campaign=CAMPAIGN, **chosen)
     assert done.returncode == 0, done.stdout[-6000:]
     pages = (repository / "results" / "reports" / "model-quick-tcp-latency").glob("*.html")
     common = {"index", "ledger", "published", "provenance"}
@@ -102,49 +104,6 @@ def test_snakemakes_own_report_holds_figures_tables_and_papers(repository, tmp_p
     for held in ("Figures", "Tables", "Papers", "frer-udp.pdf", "frame-size.png"):
         assert held in page, held
     assert not re.search(r'<(?:script|link|img)[^>]+(?:src|href)="https?://', page)
-
-
-@contextmanager
-def carried_text(manuscript):
-    """Let all conditions hold, of which a miniature carries few, and name a deposit."""
-    paths = [*manuscript.rglob("*.tex"), manuscript.parent / "authors.tex"]
-    before = {path: path.read_text(encoding="utf-8") for path in paths}
-    try:
-        for path, text in before.items():
-            held = ASSERTED.sub(lambda _: rf"\asserted{{{HOLDS}}}", text)
-            held = held.replace(r"\deposit{--}", r"\deposit{doi:10.5281/zenodo.7654321}")
-            path.write_text(held, encoding="utf-8")
-        yield
-    finally:
-        for path, text in before.items():
-            path.write_text(text, encoding="utf-8")
-
-
-def test_papers_are_packed(repository):
-    with carried_text(repository / "paper/frer-udp"):
-        pack(repository)
-    done = snakemake(repository, campaign=CAMPAIGN)  # prints its own text again
-    assert done.returncode == 0, done.stdout[-6000:]
-
-
-def pack(repository):
-    folder = repository / "results/papers" / SELECTION / "frer-udp/submission"
-    tarball = folder / "frer-udp-anonymous.tar.gz"
-    before = folder / "frer-udp-arxiv.tar.gz"
-    packed = [str(path.relative_to(repository)) for path in (tarball, before)]
-    wanted = ("--", "html", "wordcount", *packed)
-    done = snakemake(repository, *wanted, campaign=CAMPAIGN)
-    assert done.returncode == 0, done.stdout[-6000:]
-    assert re.search(r"frer-udp +text +\d{3,} +\d{4,}", done.stdout)
-    assert tarball.is_file()
-    for part in ("", "-supplement"):
-        assert (folder / f"frer-udp-anonymous{part}.pdf").is_file()
-    assert (folder.parent / "frer-udp.html").is_file()
-    # Of the tarball's paper alone, in which no number moved.
-    against = str(before.relative_to(repository))
-    done = snakemake(repository, "--", "diff", campaign=CAMPAIGN, against=against)
-    assert done.returncode == 0, done.stdout[-6000:]
-    assert [path.name for path in repository.rglob("*-diff.pdf")] == ["frer-udp-diff.pdf"]
 
 
 def test_the_paper_has_measured_and_simulated_columns(repository, paper):
@@ -234,17 +193,12 @@ def after_edit(repository, name, old, new):
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-REPORT, PAPERS = f"results/reports/{SELECTION}", ("frer-udp", "device-report", "device-report-ko")
-
-
-def printed(name):
-    """Return the jobs that print a paper again."""
-    folder = f"results/papers/{SELECTION}/{name}"
-    made = {f"paper {folder}/{name}.pdf", f"paper_html {folder}/{name}.html"}
-    return made | {f"paper_inputs {folder}/values.tex"}
-
-
-PRINTED = set().union(*map(printed, PAPERS))
+REPORT, FOLDER = f"results/reports/{SELECTION}", f"results/papers/{SELECTION}/{PAPER}"
+PRINTED = {
+    f"paper_inputs {FOLDER}/values.tex",
+    f"paper {FOLDER}/{PAPER}.pdf",
+    f"paper_html {FOLDER}/{PAPER}.html",
+}
 AUDITED = {f"audit {REPORT}/ledger.html", f"report {REPORT}/index.html"}
 
 
@@ -294,7 +248,13 @@ EDITS = {
         "paper/frer-udp/main.tex",
         "\\maketitle",
         "\\maketitle{}",
-        {*printed("frer-udp"), f"report {REPORT}/index.html"},
+        {*PRINTED, f"report {REPORT}/index.html"},
+    ),
+    "another manuscript": (
+        "paper/device-report/main.tex",
+        "\\begin{document}",
+        "\\begin{document}%",
+        set(),
     ),
     "nothing but its time": (
         "src/tsnrepro/stats/estimate.py",
@@ -370,3 +330,45 @@ def test_a_value_that_is_promised_but_not_there_is_a_dash_with_its_reason(reposi
         assert item["method"].startswith("not measured")
     finally:
         values.write_text(kept, encoding="utf-8")
+
+
+@contextmanager
+def carried_text(manuscript):
+    """Let all conditions hold, of which a miniature carries few, and name a deposit."""
+    paths = [*manuscript.rglob("*.tex"), manuscript.parent / "authors.tex"]
+    before = {path: path.read_text(encoding="utf-8") for path in paths}
+    try:
+        for path, text in before.items():
+            held = ASSERTED.sub(lambda _: rf"\asserted{{{HOLDS}}}", text)
+            held = held.replace(r"\deposit{--}", r"\deposit{doi:10.5281/zenodo.7654321}")
+            path.write_text(held, encoding="utf-8")
+        yield
+    finally:
+        for path, text in before.items():
+            path.write_text(text, encoding="utf-8")
+
+
+def test_papers_are_packed(repository):
+    """The last of these tests: the results are then of another text."""
+    with carried_text(repository / "paper/frer-udp"):
+        pack(repository)
+
+
+def pack(repository):
+    folder = repository / "results/papers" / SELECTION / "frer-udp/submission"
+    tarball = folder / "frer-udp-anonymous.tar.gz"
+    before = folder / "frer-udp-arxiv.tar.gz"
+    packed = [str(path.relative_to(repository)) for path in (tarball, before)]
+    wanted = ("--", "html", "wordcount", *packed)
+    done = snakemake(repository, *wanted, campaign=CAMPAIGN)
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert re.search(r"frer-udp +text +\d{3,} +\d{4,}", done.stdout)
+    assert tarball.is_file()
+    for part in ("", "-supplement"):
+        assert (folder / f"frer-udp-anonymous{part}.pdf").is_file()
+    assert (folder.parent / "frer-udp.html").is_file()
+    # Of the tarball's paper alone, in which no number moved.
+    against = str(before.relative_to(repository))
+    done = snakemake(repository, "--", "diff", campaign=CAMPAIGN, against=against)
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert [path.name for path in repository.rglob("*-diff.pdf")] == ["frer-udp-diff.pdf"]
