@@ -255,7 +255,7 @@ def test_limits_of_a_threshold_over_a_mean_hold():
 def test_a_fact_that_the_record_does_not_tell_is_no_number():
     rate = result("testbed.link_rate_mbps", "unknown", method="environment of the run")
     found = derive(values(rate), {})
-    unknown = [item for item in found.values() if "does not tell testbed.link" in item.method]
+    unknown = [item for item in found.values() if "has no testbed.link" in item.method]
     assert unknown
     assert all(item.value is None for item in unknown)
 

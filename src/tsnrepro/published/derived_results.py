@@ -106,7 +106,7 @@ class RecordedValues:
         if result.value is None and result.low is None and result.high is None:
             raise MissingResultError(f"{key} has no value: {result.method}")
         if result.value == UNKNOWN:
-            raise MissingResultError(f"the record does not tell {key}")
+            raise MissingResultError(f"the record has no {key}")
         self.used[key] = result
         return operand_of(result)
 

@@ -121,16 +121,20 @@ class RunOutput:
         if strange:
             raise RecordError(
                 f"results that the experiment does not declare: {', '.join(strange)}",
-                f"src/tsnrepro/config/{self.experiment.name}.py, keys",
-                "Declare them there",
+                self._declaration,
+                "Declare them there, in keys",
             )
         testbed.write_facts(self.run, self.folder / FACTS_FILE)
         found.write(self.folder / VALUES_FILE)
         return found.frame()
 
+    @property
+    def _declaration(self) -> str:
+        return f"src/tsnrepro/experiments/{self.experiment.name}/settings.py"
+
     def _undeclared(self, kind: str, name: str, declared: tuple[str, ...]) -> ConfigurationError:
         return ConfigurationError(
             f"experiment '{self.experiment.name}' declares no {kind} '{name}'",
-            f"src/tsnrepro/config/{self.experiment.name}.py",
+            self._declaration,
             f"It declares: {', '.join(declared) or 'none'}",
         )

@@ -391,7 +391,7 @@ def _measure_metered(
             raise MeasureError(
                 f"trial {trial.label}: {type(error).__name__}: {error}",
                 _line_of(error),
-                "Mend that line and run this again; trials that are recorded are kept",
+                "Fix that line and run this again; trials that are recorded are kept",
             ) from error
 
 

@@ -78,7 +78,7 @@ def search(series: Series, settings: MlrSettings, method: str = _METHOD) -> list
         raise ToolError(
             f"MLRsearch gave up after {len(series.trials)} trials: {error}",
             f"{sut.configuration}, {sut.payload_bytes} B",
-            "Raise deadline_s of mlrsearch, or ask for wider bounds",
+            "Raise deadline_s of mlrsearch, or set wider bounds",
         ) from error
     return [_result(series, goal, found[goals[goal.name]], method) for goal in settings.goals]
 
