@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsnrepro.common.ethernet import FULL_FRAME_BYTES, FULL_PAYLOAD_BYTES
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.config.gates import GateControlList, GateWindow
 from tsnrepro.experiments.studies.scenario import STREAM, network_of
 from tsnrepro.experiments.studies.study import PointParameters
@@ -63,7 +64,7 @@ def loss_over_load(
         ``in_the_network``, counts of the lost datagrams, ``latency_p99_us``.
     """
     rows = []
-    for configuration in ("control", "frer"):
+    for configuration in CONFIGURATIONS:
         for rate in rates_mbps:
             point = PointParameters.model_validate(
                 parameters | {"configuration": configuration, "rate_mbps": float(rate)}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsnrepro.common.errors import PublishError
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.latency.analysis import HALF_RTT, LATENCIES
 from tsnrepro.published import documents as published
 from tsnrepro.published.tables import Cell
@@ -147,7 +148,7 @@ def compared(
     for row in _COMPARED:
         # No published value of another quantity is set beside.
         comparable = quantity == HALF_RTT or "{quantity}" not in row.label
-        measured = [values.get(row.measured.format(name)) for name in ("control", "frer")]
+        measured = [values.get(row.measured.format(name)) for name in CONFIGURATIONS]
         if not any(measured):
             continue
         change = values.get(row.change)

@@ -17,13 +17,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
+from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.records.values import KOREAN_FOLDER
 from tsnrepro.results import fonts
 from tsnrepro.results.language import in_korean
 
 COLUMN_INCHES = 3.4
 COLOURS: dict[str, tuple] = dict(
-    zip(("control", "frer"), sns.color_palette("colorblind")[:2], strict=True)
+    zip(CONFIGURATIONS, sns.color_palette("colorblind")[:2], strict=True)
 )
 LABELS = {"control": "control", "frer": "FRER"}
 PLACE_LABELS = {

@@ -6,9 +6,10 @@ The loads are no stream of theirs: they reach the second switch untagged and pas
 from typing import Any
 
 from tsnrepro.common.errors import ToolError
+from tsnrepro.common.topology import HOST_PORT, SWITCHES
 from tsnrepro.config.frer import RECOVERY_COUNTERS, FrerSettings
 from tsnrepro.experiments.shaping.steps import COMMAND_S, numbered
-from tsnrepro.experiments.shaping.topology import FRER_SWITCHES, HOST_PORT, MEMBERS
+from tsnrepro.experiments.shaping.topology import MEMBERS
 from tsnrepro.native import frer
 from tsnrepro.testbeds.jobs.job import JobResult, Step
 from tsnrepro.tools import frerctl
@@ -37,13 +38,13 @@ def set_up(stream_port: int) -> list[Step]:
         [program(), "switch", ports, *frerctl.frer_options(_SETTINGS)],
         frerctl.configure_streams(program(), HOST_PORT, _SETTINGS, [stream]),
     ]
-    return [step for host in FRER_SWITCHES for step in numbered(f"frer-{host}", host, commands)]
+    return [step for host in SWITCHES for step in numbered(f"frer-{host}", host, commands)]
 
 
 def ask() -> list[Step]:
     """Return the steps that read the switches' counters."""
     argv = (program(), "counters", HOST_PORT)
-    return [Step(f"frer-{host}", host, argv, COMMAND_S) for host in FRER_SWITCHES]
+    return [Step(f"frer-{host}", host, argv, COMMAND_S) for host in SWITCHES]
 
 
 def counts_of(result: JobResult) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def counts_of(result: JobResult) -> dict[str, Any]:
 
     Raises ToolError if the counters are not frerctl's.
     """
-    first, second = (_stream(result, host) for host in FRER_SWITCHES)
+    first, second = (_stream(result, host) for host in SWITCHES)
     try:
         copies = {
             name: {

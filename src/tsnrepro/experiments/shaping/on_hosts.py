@@ -16,6 +16,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.errors import ConfigurationError, ToolError
+from tsnrepro.common.topology import INLINE_SWITCH, LISTENER, TALKER
 from tsnrepro.config.registry import EMULATED, GUEST
 from tsnrepro.experiments.shaping import (
     board_queues,
@@ -32,7 +33,7 @@ from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.shaping.schedule import flows_of
 from tsnrepro.experiments.shaping.settings import BOARD_MEDIUM, CARDS_MEDIUM, LAUNCHED
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
-from tsnrepro.experiments.shaping.topology import LISTENER, SWITCH, TALKER, Wiring
+from tsnrepro.experiments.shaping.topology import Wiring
 from tsnrepro.native import streams
 from tsnrepro.native.streams import command
 from tsnrepro.native.streams.log import read_listener_log, read_talker_log, with_queue_times
@@ -316,7 +317,7 @@ def _shaping(part: ShapingPart, mode: Mode, wiring: Wiring) -> list[Step]:
         return []
     ((host, device),) = wiring.shaped
     commands = veth_queues.commands(part, mode, device)
-    if host == SWITCH:
+    if host == INLINE_SWITCH:
         classes = {part.priority: part.priority, part.load_priority: part.load_priority}
         commands = [*qdisc.pin_queues(device, classes), *commands]
     return numbered("shape", host, commands)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tsnrepro.common.ethernet import GAP_BYTES
+from tsnrepro.common.topology import INLINE_SWITCH, LISTENER, LOADER, TALKER, member_names
 from tsnrepro.experiments.shaping import toggles
 from tsnrepro.experiments.shaping.log import DEPARTURES, LISTENER_DTYPE, LOG, Records, compress
 from tsnrepro.experiments.shaping.plan import Factors
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
     from tsnrepro.testbeds.model import ModelParameters, ModelTestbed
 
 STREAM, _LOAD = "stream", "load"
-TALKER, LISTENER, _LOADER, _SWITCH = "talker", "listener", "loader", "sw"
-_MEMBERS = ("m0", "m1")
+_MEMBERS = tuple(member_names(2))
 # Two cards' clocks are never the same (IEEE Std 802.3 allows +-100 ppm). With equal clocks a full
 # queue would take every frame of a saturating host and none of another's, or the other way round.
 _LOADER_CLOCK = 1 - 50e-6
@@ -225,18 +225,18 @@ class _TrialNetwork:
 
     def _bridge(self) -> Network:
         """Talker and load each on a port of a switch, whose port to the listener is shaped."""
-        first, last = self._link(TALKER, _SWITCH), self._link(_SWITCH, LISTENER)
-        other = _slower(self._link(_LOADER, _SWITCH))
+        first, last = self._link(TALKER, INLINE_SWITCH), self._link(INLINE_SWITCH, LISTENER)
+        other = _slower(self._link(LOADER, INLINE_SWITCH))
         streams = self._streams(
             SinglePath(links=[first.name, last.name]),
-            [(_LOADER, LISTENER, [other.name, last.name])],
+            [(LOADER, LISTENER, [other.name, last.name])],
         )
         return Network(
-            hosts=dict.fromkeys((TALKER, _LOADER, LISTENER), self._host()),
-            switches={_SWITCH: self._switch()},
+            hosts=dict.fromkeys((TALKER, LOADER, LISTENER), self._host()),
+            switches={INLINE_SWITCH: self._switch()},
             links=[first, other, last],
             streams=streams,
-            ports={f"{_SWITCH}:{last.name}": self._shaped_port()},
+            ports={f"{INLINE_SWITCH}:{last.name}": self._shaped_port()},
         )
 
     def _members(self) -> Network:

@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.ethernet import R_TAG_BYTES
+from tsnrepro.common.topology import CARD, LISTENER
 from tsnrepro.experiments.shaping.settings import TOGGLED, Mode
 from tsnrepro.experiments.shaping.steps import COMMAND_S, nth, numbered
-from tsnrepro.experiments.shaping.topology import CARD, LISTENER, VLAN_ID, Wiring
+from tsnrepro.experiments.shaping.topology import VLAN_ID, Wiring
 from tsnrepro.native import streams
 from tsnrepro.native.bridge import counters, settings_file, tagger, tsn_bridge
 from tsnrepro.native.bridge.settings_file import BridgeSettings, PortSettings, Shaper

@@ -33,6 +33,16 @@ from typing import TYPE_CHECKING
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.ethernet import R_TAG_BYTES
+from tsnrepro.common.topology import (
+    CARD,
+    HOST_PORT,
+    INLINE_SWITCH,
+    LISTENER,
+    LOADER,
+    SWITCHES,
+    TALKER,
+    member_names,
+)
 from tsnrepro.experiments.shaping.steps import nth
 from tsnrepro.testbeds.jobs.job import Bridge, Link, LinkEnd, Vlan
 
@@ -43,9 +53,7 @@ if TYPE_CHECKING:
     from tsnrepro.native.streams.command import Stamps
     from tsnrepro.testbeds.jobs.job import Cable, CabledSwitch
 
-TALKER, LISTENER, SWITCH, LOADER = "talker", "listener", "sw", "loader"
-CARD = "eth0"
-HOST_PORT, MEMBERS, FRER_SWITCHES = "p0", ("m0", "m1"), ("sw1", "sw2")
+MEMBERS = tuple(member_names(2))
 VLAN_ID = 10
 
 _OWN_PORT = "port"
@@ -157,13 +165,13 @@ def of_veth(part: ShapingPart, mode: Mode) -> Wiring:
     talker, listener = _card(part, TALKER, 1), _card(part, LISTENER, 2)
     if mode == "direct" or (part.kind == "end-station" and not part.software_bridge):
         return Wiring((Link(talker, listener),), (), ((TALKER, CARD),), (TALKER,))
-    switch = _OWN_PORT if part.kind == "end-station" else SWITCH
+    switch = _OWN_PORT if part.kind == "end-station" else INLINE_SWITCH
     links = [Link(talker, LinkEnd(switch, _FROM_TALKER, mtu=_MTU))]
-    if switch == SWITCH:
-        links.append(_load_to(part, SWITCH))
+    if switch == INLINE_SWITCH:
+        links.append(_load_to(part, INLINE_SWITCH))
     links.append(Link(LinkEnd(switch, _SHAPED, mtu=_MTU), listener))
     ports = (_FROM_TALKER, _FROM_LOADER, _SHAPED)
-    bridges = () if part.software_bridge else (Bridge(SWITCH, ports),)
+    bridges = () if part.software_bridge else (Bridge(INLINE_SWITCH, ports),)
     loader = TALKER if switch == _OWN_PORT else LOADER
     return Wiring(tuple(links), bridges, ((switch, _SHAPED),), (loader,))
 
@@ -175,7 +183,7 @@ def _behind_frer(part: ShapingPart) -> Wiring:
             f"shaping part {part.name}",
             "Give it testbeds: {emulated: {switch: bridge}}, or {model: {}}",
         )
-    one, other = FRER_SWITCHES
+    one, other = SWITCHES
     links = [
         Link(_card(part, TALKER, 1), LinkEnd(one, HOST_PORT, mtu=_MTU)),
         Link(LinkEnd(other, HOST_PORT, mtu=_MTU), _card(part, LISTENER, 2)),

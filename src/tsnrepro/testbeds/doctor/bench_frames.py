@@ -87,7 +87,7 @@ def send_over(settings: BenchSettings, journal: Journal, shell: Shell) -> list[F
         shells = {h: Shell(LocalHost(h, space.enter)) for h, space in spaces.items()}
         listed = ports_of(settings)
         for port in listed:
-            _set_up(shells[port.host], port, settings)
+            _set_up(shells[port.host], port)
         wait_for_links(
             {role: shells[host] for role, host in ROLES.items()},
             {role: {p.device: p.name for p in listed if p.role == role} for role in ROLES},
@@ -109,7 +109,7 @@ def _by_role(opened: Mapping[Port, socket.socket]) -> dict[str, list[Port]]:
     return {role: [port for port in opened if port.role == role] for role in ROLES}
 
 
-def _set_up(shell: Shell, port: Port, settings: BenchSettings) -> None:
+def _set_up(shell: Shell, port: Port) -> None:
     """Set a port up as a campaign does; not every card has room for tags."""
     max_mtu = int(ports.link_of(shell, port.name).get("max_mtu") or ports.MEMBER_MTU)
     ports.prepare(shell, port.name, min(max_mtu, ports.MEMBER_MTU) or None, silent=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsnrepro.common.errors import ToolError
+from tsnrepro.common.topology import STATIONS
 from tsnrepro.native import streams
 from tsnrepro.native.streams.command import ListenerResult, TalkerResult
 from tsnrepro.native.streams.delivery import Receipt
@@ -198,7 +199,7 @@ def evaluate_time_service(
             f"the hosts have different grandmasters, {states[0].grandmaster} and "
             f"{states[1].grandmaster}"
         )
-    for name, state, reported in zip(("talker", "listener"), states, offsets, strict=True):
+    for name, state, reported in zip(STATIONS, states, offsets, strict=True):
         if not state.synchronised:
             return ClockSyncFailure(
                 f"the {name}'s PTP ports are {', '.join(state.port_states)}, none SLAVE"
