@@ -14,7 +14,7 @@ OFFLOADS = {
 }
 """Features that are off while measuring: names in ``ethtool -K`` and in ``ethtool -k``."""
 
-_FEATURE = re.compile(r"^([a-z0-9-]+): (on|off)( \[fixed\])?", re.MULTILINE)
+_FEATURE = re.compile(r"^[ \t]*([\w-]+): (on|off)( \[fixed\])?", re.MULTILINE)
 _CAPABILITIES = ("hardware-transmit", "hardware-receive", "hardware-raw-clock")
 # Formerly, and since ethtool 6.14.
 _CLOCK = re.compile(r"(?:PTP Hardware Clock|provider index):\s*(\d+)")

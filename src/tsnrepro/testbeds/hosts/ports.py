@@ -83,10 +83,15 @@ def addresses(shell: Shell, device: str) -> list[str]:
     return sorted(f"{e['local']}/{e['prefixlen']}" for e in found if e["family"] == "inet")
 
 
+def server_address(shell: Shell) -> str:
+    """Return the host's own address of the SSH connection, empty if there is none."""
+    # A link-local address has its device after a percent sign.
+    return shell.read(["sh", "-c", _SERVER]).strip().partition("%")[0]
+
+
 def login_device(shell: Shell, measured: list[str]) -> str | None:
     """Return the device of the SSH connection: the measured port below it, if there is one."""
-    # A link-local address has its device after a percent sign.
-    server = shell.read(["sh", "-c", _SERVER]).strip().partition("%")[0]
+    server = server_address(shell)
     shown = read_json(shell, ["ip", "-j", "addr", "show"])
     links = [link for link in shown if "ifname" in link]
     for link in links:
@@ -143,12 +148,17 @@ def save(shell: Shell, device: str) -> dict[str, Any]:
     }
 
 
-def configured_qdiscs(shell: Shell, device: str) -> list[str]:
-    """Return the kinds of the queueing disciplines that were configured on a port."""
+def qdiscs(shell: Shell, device: str) -> list[dict[str, Any]]:
+    """Return the configured queueing disciplines of a port, filters among them."""
     shown = read_json(shell, ["tc", "-j", "qdisc", "show", "dev", device])
-    filters = ("clsact", "ingress")
     # The kernel's defaults have no handle.
-    return [r["kind"] for r in shown if r["handle"] != "0:" and r["kind"] not in filters]
+    return [row for row in shown if row["handle"] != "0:"]
+
+
+def configured_qdiscs(shell: Shell, device: str) -> list[str]:
+    """Return the kinds of the configured queueing disciplines of a port, but filters."""
+    kinds = [row["kind"] for row in qdiscs(shell, device)]
+    return [kind for kind in kinds if kind not in ("clsact", "ingress")]
 
 
 def check_filters(shell: Shell, device: str, state: dict[str, Any]) -> None:

@@ -8,21 +8,19 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tsnrepro.common.errors import TestbedError, ToolError
+from tsnrepro.common.errors import TestbedError
 from tsnrepro.testbeds.hosts.host import RemoteHost, run_checked
-from tsnrepro.testbeds.hosts.ports import NO_DEVICE
+from tsnrepro.testbeds.hosts.ports import NO_DEVICE, qdiscs, read_json, server_address
 from tsnrepro.testbeds.hosts.rollback import Rollback
+from tsnrepro.testbeds.hosts.shell import Shell
 from tsnrepro.testbeds.jobs import network
 from tsnrepro.testbeds.jobs.job import Job, LinkEnd
-from tsnrepro.tools.parsing import json_rows
+from tsnrepro.tools import ethtool
 
 # Two network cards negotiate a speed within about 3 s.
 _CARRIER_SECONDS = 30
 _POLL_SECONDS = 0.05
-# The kernel's default queueing disciplines have no handle.
-_NO_HANDLE = "0:"
 _DELETE = '[ ! -e "/sys/class/net/$1" ] || exec ip link delete dev "$1"'
-_SERVER_ADDRESS = 'set -- $SSH_CONNECTION; echo "$3"'
 
 
 class Devices:
@@ -116,7 +114,7 @@ def _key(port: LinkEnd) -> tuple[str, str]:
 def _find_device(host: RemoteHost, device: str) -> dict[str, Any] | None:
     """Return a device from ``ip address show``, None if the host has no such device."""
     try:
-        rows = _json(host, ["ip", "-j", "address", "show", "dev", device])
+        rows = read_json(Shell(host), ["ip", "-j", "address", "show", "dev", device])
     except TestbedError as error:
         if not NO_DEVICE.search(str(error)):
             raise
@@ -136,33 +134,20 @@ def _device(host: RemoteHost, device: str) -> dict[str, Any]:
 
 
 def _uses(host: RemoteHost, before: Mapping[str, Any]) -> Iterator[str]:
-    device = before["ifname"]
+    device, shell = before["ifname"], Shell(host)
     if "master" in before:
         yield f"it is a port of {before['master']}"
-    server = run_checked(host, ["sh", "-c", _SERVER_ADDRESS]).strip().partition("%")[0]
-    if server in [address.get("local") for address in before["addr_info"]]:
+    if server_address(shell) in [address.get("local") for address in before["addr_info"]]:
         yield "the SSH connection uses it"
-    for row in _json(host, ["ip", "-j", "route", "show", "dev", device]):
+    for row in read_json(shell, ["ip", "-j", "route", "show", "dev", device]):
         if row.get("protocol") != "kernel":
             yield f"a route to {row.get('dst')} uses it"
-    for row in _configured_qdiscs(host, device):
+    for row in qdiscs(shell, device):
         yield f"it has the queueing discipline {row['kind']} {row['handle']}"
 
 
-def _json(host: RemoteHost, argv: list[str]) -> list[dict[str, Any]]:
-    try:
-        return json_rows(run_checked(host, argv).strip() or "[]", argv[0])
-    except ToolError as error:
-        raise TestbedError(error.what, f"host {host.name}", error.remedy) from error
-
-
-def _configured_qdiscs(host: RemoteHost, device: str) -> list[dict[str, Any]]:
-    rows = _json(host, ["tc", "-j", "qdisc", "show", "dev", device])
-    return [row for row in rows if row["handle"] != _NO_HANDLE]
-
-
 def _delete_qdiscs(host: RemoteHost, device: str) -> None:
-    rows = _configured_qdiscs(host, device)
+    rows = qdiscs(Shell(host), device)
     parents = ["root"] if any(row.get("root") for row in rows) else []
     parents += [row["kind"] for row in rows if row["kind"] in ("clsact", "ingress")]
     for parent in parents:
@@ -181,9 +166,8 @@ def _address_arguments(shown: Mapping[str, Any]) -> list[str]:
 
 def _offloads(host: RemoteHost, device: str) -> dict[str, str]:
     """Return the changeable offloads of a device, each ``on`` or ``off``."""
-    lines = run_checked(host, ["ethtool", "-k", device]).splitlines()[1:]
-    pairs = (line.split(":", 1) for line in lines if "[fixed]" not in line and ":" in line)
-    return {name.strip(): state.split()[0] for name, state in pairs}
+    features = ethtool.parse_features(run_checked(host, ["ethtool", "-k", device]))
+    return {name: "on" if on else "off" for name, (on, fixed) in features.items() if not fixed}
 
 
 def _restore_offloads(host: RemoteHost, device: str, before: Mapping[str, str]) -> None:
