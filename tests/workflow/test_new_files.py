@@ -167,7 +167,8 @@ def test_what_is_new_runs_on_the_model_and_is_printed(tmp_path):
         command = (sys.executable, "-m", "tsnrepro.cli", "new", *words.split())
         done = run_in_copy(copy, *command)
         assert done.returncode == 0, done.stdout
-    done = run_snakemake(copy, "--cores", "1", "--config", "testbed=model", f"campaign={NEW}")
+    chosen = ("testbed=model", f"campaign={NEW}", f"papers=[{NEW}]")
+    done = run_snakemake(copy, "--cores", "1", "--config", *chosen)
     assert done.returncode == 0, done.stdout[-6000:]
     assert (copy / f"results/model/{NEW}/in_a_test/figures/loss-by-load.pdf").is_file()
     assert (copy / f"results/papers/latest/{NEW}/{NEW}.pdf").is_file()
