@@ -80,10 +80,10 @@ COVERED = {
     r"bridge-replay .+": "tests/native/bridge/test_scheduler_truth.py",
     r"tsnrepro status( --testbed \w+ --campaign \w+)?": "tests/workflow/test_status.py",
     r"tsnrepro watch( --[a-z]+ \w+(\.html)?)*": "tests/explore/test_watch.py",
-    r"tsnrepro skip (trial|experiment) --reason '.+'": (
+    r"tsnrepro skip (trial|experiment) --because '.+'": (
         "tests/runner/test_control.py::test_a_trial_that_is_skipped_ends_at_once_and_does_not_count"
     ),
-    r"tsnrepro withdraw \w+ --reason '.+'|tsnrepro extend \w+ --blocks \d+": (
+    r"tsnrepro again \w+ --because '.+'|tsnrepro more \w+ --blocks \d+": (
         "tests/workflow/test_steering.py::test_the_commands"
     ),
     r"tsnrepro stop( --campaign \w+ --testbed \w+)?": "tests/workflow/test_stopped_campaigns.py",

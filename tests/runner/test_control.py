@@ -145,7 +145,7 @@ def test_of_a_skipped_experiment_what_was_measured_counts(store):
 
 def test_an_experiment_without_any_trial_is_no_run(store):
     items = planned(2)
-    with pytest.raises(RecordError, match=r"all trials were skipped.*tsnrepro withdraw"):
+    with pytest.raises(RecordError, match=r"all trials were skipped.*tsnrepro again"):
         run(store, items, during(0, lambda: skip_from_elsewhere(store, EXPERIMENT)))
     with pytest.raises(RecordError, match="all trials were skipped"):
         manifest(store, items)

@@ -51,12 +51,12 @@ def measured(repository):
 def test_a_withdrawn_trial_is_measured_again_and_the_record_says_why(repository, store):
     found, path = measured(repository)
     (name, other) = (entry["trial"] for entry in found["trials"])
-    said = steering.withdraw(store, store.folder / name, "the cable was loose")
+    said = steering.again(store, store.folder / name, "the cable was loose")
     assert said.startswith(f"{name} no longer counts")
     campaign = repository / "config/campaigns/two.yaml"
     assert path.stat().st_mtime < campaign.stat().st_mtime, "Snakemake has something to do"
     with pytest.raises(ConfigurationError, match="measures this trial in any case"):
-        steering.withdraw(store, store.folder / name, "twice")
+        steering.again(store, store.folder / name, "twice")
     found, _ = measured(repository)
     assert [entry["trial"] for entry in found["trials"]] == [f"{name[:-1]}3", other]
     assert (store.folder / name).is_dir(), "the old attempt stays"
@@ -71,7 +71,7 @@ def test_of_attempts_after_a_withdrawal_as_many_are_made_as_before(repository, s
     found, _ = measured(repository)
     (name, _) = (entry["trial"] for entry in found["trials"])
     for number in (1, 3, 5):
-        steering.withdraw(store, store.folder / f"{name[:-1]}{number}", "once more")
+        steering.again(store, store.folder / f"{name[:-1]}{number}", "once more")
         found, _ = measured(repository)
     assert found["trials"][0]["trial"] == f"{name[:-1]}7"
 
@@ -80,18 +80,18 @@ def test_only_what_the_campaign_plans_is_withdrawn(repository, store):
     found, _ = measured(repository)
     folder = store.folder / found["trials"][0]["trial"]
     with pytest.raises(ConfigurationError, match="the reason is empty"):
-        steering.withdraw(store, folder, " ")
+        steering.again(store, folder, " ")
     path = repository / "config/campaigns/two.yaml"
     path.write_text(path.read_text().replace("[1]", "[2]"))
     with pytest.raises(ConfigurationError, match="does not plan this trial"):
-        steering.withdraw(store, folder, "the cable was loose")
+        steering.again(store, folder, "the cable was loose")
 
 
 def test_more_blocks_repeat_every_trial_and_keep_the_file(repository):
     before = planned_trials("tcp", "model", "two")
-    said = steering.extend("tcp", 2, "two")
+    said = steering.more("tcp", 2, "two")
     assert "tcp of two: 2 extra blocks" in said
-    steering.extend("tcp", 1, "two")
+    steering.more("tcp", 1, "two")
     text = (repository / "config/campaigns/two.yaml").read_text()
     assert text == f"{CAMPAIGN}extra_blocks: {{tcp: 3}}\n"
     after = planned_trials("tcp", "model", "two")
@@ -109,7 +109,7 @@ def test_more_blocks_repeat_every_trial_and_keep_the_file(repository):
 
 def test_blocks_come_before_what_a_stopping_rule_decides_on(repository):
     quick = planned_trials("latency", "model", "quick")
-    steering.extend("latency", 2, "quick")
+    steering.more("latency", 2, "quick")
     more = planned_trials("latency", "model", "quick")
     rules = {item.trial.label for item in quick if item.stopping_rule}
     assert rules
@@ -131,7 +131,7 @@ def test_every_experiment_can_have_more_blocks(repository, campaign):
             before = {i.trial.digest for i in planned_trials(name, "emulated", campaign)}
         except ConfigurationError:
             continue
-        steering.extend(name, 1, campaign)
+        steering.more(name, 1, campaign)
         after = [i.trial.digest for i in planned_trials(name, "emulated", campaign)]
         assert len(after) == len({*after})
         assert before <= {*after}
@@ -143,7 +143,7 @@ def test_every_experiment_can_have_more_blocks(repository, campaign):
 )
 def test_more_of_what_is_not_there_is_refused(repository, experiment, message):
     with pytest.raises(ConfigurationError, match=message):
-        steering.extend(experiment, 1, "two")
+        steering.more(experiment, 1, "two")
     assert (repository / "config/campaigns/two.yaml").read_text() == CAMPAIGN
 
 
@@ -151,7 +151,7 @@ def test_blocks_written_over_several_lines_are_not_touched(repository):
     path = repository / "config/campaigns/two.yaml"
     path.write_text(f"{CAMPAIGN}extra_blocks:\n  tcp: 1\n")
     with pytest.raises(ConfigurationError, match=r"extra_blocks: \{tcp: 2\}"):
-        steering.extend("tcp", 1, "two")
+        steering.more("tcp", 1, "two")
     assert path.read_text().endswith("  tcp: 1\n")
 
 
@@ -174,7 +174,7 @@ def test_the_one_that_is_measured_is_skipped(repository, store, monkeypatch):
         said = steering.skip(EXPERIMENT, "not needed", (None, None, "loss"))
         assert said == "loss of two on model: the experiment is skipped: not needed"
         (asked,) = requests_in(other)
-        assert (asked["request"], asked["reason"]) == (SKIP, "not needed")
+        assert (asked["request"], asked["because"]) == (SKIP, "not needed")
         assert requests_in(store.folder / RUN_CONTROL) == []
 
 
@@ -183,15 +183,15 @@ def test_the_commands(repository, store, capsys, monkeypatch):
     found, _ = measured(repository)
     name = found["trials"][0]["trial"]
     for command in (
-        ["withdraw", name, "--reason", "the cable was loose"],
-        ["extend", "tcp", "--blocks", "1", "--campaign", "two"],
+        ["again", name, "--because", "the cable was loose"],
+        ["more", "tcp", "--blocks", "1", "--campaign", "two"],
     ):
         arguments = build_parser().parse_args(command)
         arguments.run(arguments)
     said = capsys.readouterr().out
     assert f"{name} no longer counts" in said
     assert "1 extra blocks" in said
-    arguments = build_parser().parse_args(["withdraw", "nonsense", "--reason", "x"])
+    arguments = build_parser().parse_args(["again", "nonsense", "--because", "x"])
     with pytest.raises(RecordError, match="no trial 'nonsense'"):
         arguments.run(arguments)
     assert json.loads((store.folder / f"{name[:-1]}2" / "trial.json").read_text())["reason"]

@@ -1,4 +1,4 @@
-"""``tsnrepro watch``, ``stop``, ``skip``, ``withdraw``, ``extend``: see and change a campaign."""
+"""``tsnrepro watch``, ``stop``, ``skip``, ``again`` and ``more``: see and change a campaign."""
 
 import argparse
 import sys
@@ -41,39 +41,39 @@ def add_commands(commands: Any) -> None:
         "skip",
         _skip,
         "end the trial or experiment that is measured now, and record it as skipped",
-        "tsnrepro skip trial --reason 'the cable was loose'",
-        "tsnrepro skip experiment --experiment rfc2544 --reason 'not needed here'",
+        "tsnrepro skip trial --because 'the cable was loose'",
+        "tsnrepro skip experiment --experiment rfc2544 --because 'not needed here'",
     )
     skip.add_argument("what", choices=["trial", "experiment"])
-    _add_reason(skip)
+    _add_because(skip)
     for name in ("testbed", "campaign", "experiment"):
         add_name(skip, f"--{name}", help=f"the {name}, where several are measured")
 
-    withdraw = add_command(
+    again = add_command(
         commands,
-        "withdraw",
-        _withdraw,
+        "again",
+        _again,
         "withdraw what was measured of a trial, so that the next run measures it again",
-        "tsnrepro withdraw frer-1472B-900M-r1-78d4 --reason 'the cable was loose'",
+        "tsnrepro again frer-1472B-900M-r1-78d4 --because 'the cable was loose'",
     )
-    add_name(withdraw, "trial", help="name of the trial, a unique part of it, or its folder")
-    _add_reason(withdraw)
+    add_name(again, "trial", help="name of the trial, a unique part of it, or its folder")
+    _add_because(again)
 
-    extend = add_command(
+    more = add_command(
         commands,
-        "extend",
-        _extend,
+        "more",
+        _more,
         "add repetitions of all trials of an experiment to a campaign",
-        "tsnrepro extend latency --blocks 2",
+        "tsnrepro more latency --blocks 2",
     )
-    add_name(extend, "experiment")
-    extend.add_argument("--blocks", type=_count, required=True, metavar="N", help="how many")
-    add_name(extend, "--campaign", help="the campaign (that of config/config.yaml)")
+    add_name(more, "experiment")
+    more.add_argument("--blocks", type=_count, required=True, metavar="N", help="how many")
+    add_name(more, "--campaign", help="the campaign (that of config/config.yaml)")
 
 
-def _add_reason(parser: argparse.ArgumentParser) -> None:
+def _add_because(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--reason", required=True, metavar="REASON", help="the reason, which the record keeps"
+        "--because", required=True, metavar="REASON", help="the reason, which the record keeps"
     )
 
 
@@ -112,17 +112,17 @@ def _skip(arguments: argparse.Namespace) -> None:
     from tsnrepro.workflow.steering import skip  # noqa: PLC0415
 
     names = (arguments.testbed, arguments.campaign, arguments.experiment)
-    print(skip(arguments.what, arguments.reason, names))
+    print(skip(arguments.what, arguments.because, names))
 
 
-def _withdraw(arguments: argparse.Namespace) -> None:
+def _again(arguments: argparse.Namespace) -> None:
     from tsnrepro.explore.show import find_trial  # noqa: PLC0415
-    from tsnrepro.workflow.steering import withdraw  # noqa: PLC0415
+    from tsnrepro.workflow.steering import again  # noqa: PLC0415
 
-    print(withdraw(*find_trial(arguments.trial), arguments.reason))
+    print(again(*find_trial(arguments.trial), arguments.because))
 
 
-def _extend(arguments: argparse.Namespace) -> None:
-    from tsnrepro.workflow.steering import extend  # noqa: PLC0415
+def _more(arguments: argparse.Namespace) -> None:
+    from tsnrepro.workflow.steering import more  # noqa: PLC0415
 
-    print(extend(arguments.experiment, arguments.blocks, arguments.campaign))
+    print(more(arguments.experiment, arguments.blocks, arguments.campaign))

@@ -47,7 +47,7 @@ class CampaignBase(ConfigModel):
 
     extra_blocks: dict[Name, Repetitions] = {}
     """Repetitions of every trial of an experiment beyond those of its section, by the experiment's
-    name; ``tsnrepro extend`` adds to them. Where a stopping rule decides on further repetitions,
+    name; ``tsnrepro more`` adds to them. Where a stopping rule decides on further repetitions,
     these are measured in any case."""
 
     vary: dict[str, OneOrMore[Any]] = {}

@@ -134,12 +134,12 @@ class LiveRun:
         """Testbed, campaign and experiment."""
         return self.testbed, self.campaign, self.experiment
 
-    def skip(self, what: str, reason: str) -> None:
+    def skip(self, what: str, because: str) -> None:
         """Ask it to record as skipped what it measures now: the trial or the whole experiment.
 
         Raises RecordError if the run is another user's.
         """
-        request(self.control, SKIP, what=what, reason=reason)
+        request(self.control, SKIP, what=what, because=because)
         with suppress(ProcessLookupError):
             os.kill(self.pid, _WAKE)
 
@@ -215,7 +215,7 @@ class RunControl:
     def _raise_skipped(self, began: float) -> None:
         for each in requests_in(self._file):
             if each["request"] == SKIP and (each["what"] == EXPERIMENT or each["time"] >= began):
-                raise SkippedError(each["reason"])
+                raise SkippedError(each["because"])
 
     def _wake(self, _number: int, _frame: FrameType | None) -> None:
         if self._began is not None:

@@ -629,7 +629,7 @@ def manifest(store: RawStore, planned: list[Planned]) -> dict[str, Any]:
         raise AllSkippedError(
             "all trials were skipped",
             str(store.folder),
-            "`tsnrepro withdraw` takes one up again; or leave the experiment out of the campaign",
+            "Take one up again with `tsnrepro again`, or leave the experiment out of the campaign",
         )
     return {
         "testbed": store.testbed,

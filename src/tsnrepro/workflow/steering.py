@@ -1,4 +1,4 @@
-"""Changes to a campaign while, or after, it is measured: stop, skip, withdraw, extend."""
+"""Changes to a campaign while, or after, it is measured: stop, skip, again, more."""
 
 import os
 import re
@@ -71,14 +71,14 @@ def _terminate(pid: int) -> None:
         pass  # it ended meanwhile
 
 
-def skip(what: str, reason: str, names: tuple[str | None, str | None, str | None]) -> str:
+def skip(what: str, because: str, names: tuple[str | None, str | None, str | None]) -> str:
     """End the trial or the experiment that is measured now, to be recorded as skipped.
 
     Parameters
     ----------
     what
         ``trial`` or ``experiment``.
-    reason
+    because
         The reason, for the record.
     names
         Testbed, campaign and experiment, where several are measured.
@@ -95,7 +95,7 @@ def skip(what: str, reason: str, names: tuple[str | None, str | None, str | None
     RecordError
         It was started by another user.
     """
-    _check_reason(reason)
+    _check_reason(because)
     runs = [run for run in live_runs(raw_root()) if is_named(names, run.names)]
     where = "/".join(name or "*" for name in names)
     if not runs:
@@ -106,11 +106,11 @@ def skip(what: str, reason: str, names: tuple[str | None, str | None, str | None
             f"{len(runs)} experiments are being measured", several, "Name one by --experiment"
         )
     (run,) = runs
-    run.skip(what, reason)
-    return f"{run.experiment} of {run.campaign} on {run.testbed}: the {what} is skipped: {reason}"
+    run.skip(what, because)
+    return f"{run.experiment} of {run.campaign} on {run.testbed}: the {what} is skipped: {because}"
 
 
-def withdraw(store: RawStore, folder: Path, reason: str) -> str:
+def again(store: RawStore, folder: Path, because: str) -> str:
     """Withdraw what was measured of a trial, so that the next run measures it again.
 
     The attempts stay in the record; one more says why they no longer count. A trial that was
@@ -120,7 +120,7 @@ def withdraw(store: RawStore, folder: Path, reason: str) -> str:
     ----------
     store, folder
         The trial, any attempt of it.
-    reason
+    because
         The reason, for the record.
 
     Returns
@@ -135,7 +135,7 @@ def withdraw(store: RawStore, folder: Path, reason: str) -> str:
     RecordError
         Its record cannot be read or written.
     """
-    _check_reason(reason)
+    _check_reason(because)
     document = store.read(folder)
     if is_imported(store.root, store.testbed):
         raise ConfigurationError("an imported trial cannot be measured again", str(folder))
@@ -154,7 +154,7 @@ def withdraw(store: RawStore, folder: Path, reason: str) -> str:
         **{name: document[name] for name in (*names, *kept) if name in document},
         "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "status": WITHDRAWN,
-        "reason": reason,
+        "reason": because,
         "values": {},
         "commands": [],
         "seconds": 0.0,
@@ -176,7 +176,7 @@ def _outdate(store: RawStore) -> None:
         os.utime(run, (before, before))
 
 
-def extend(experiment: str, blocks: int, campaign: str | None = None) -> str:
+def more(experiment: str, blocks: int, campaign: str | None = None) -> str:
     """Add repetitions of all trials of an experiment to a campaign's file.
 
     Parameters
@@ -228,6 +228,6 @@ def extend(experiment: str, blocks: int, campaign: str | None = None) -> str:
     )
 
 
-def _check_reason(reason: str) -> None:
-    if not reason.strip():
-        raise ConfigurationError("the reason is empty", "--reason", "It is kept in the record")
+def _check_reason(because: str) -> None:
+    if not because.strip():
+        raise ConfigurationError("the reason is empty", "--because", "It is kept in the record")
