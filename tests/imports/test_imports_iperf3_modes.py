@@ -466,6 +466,8 @@ Client connecting to 192.0.2.2, {protocol} port 5001
                                                "listening on UDP"),
         "20261128140000,192.0.2.1,40000,192.0.2.2,5001,3,0.0-10.0,624951296,499961036\n",
         "[  1] 0.0000-10.0051 sec  1.09 GBytes   938 Mbits/sec\n",
+        "[  3] 0.00-9.99 sec  1.25 MBytes  1.05 Mbits/sec   0.020 ms    0/  893 (0%)\n",
+        "[  1] 0.00-1.00 sec   131 KBytes  1.07 Mbits/sec  91/0       91 pps\n",
     ],
 )  # fmt: skip
 def test_iperf_2_is_another_program(text):

@@ -62,11 +62,11 @@ _OWN = {
 }
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")
 _DECIMAL_COMMA = re.compile(
-    r"[=\s]\d{1,9},\d{1,9} +(?:sec(?:onds)?|ms|usec|[KMGT]?(?:Bytes|bits))\b|=\d+,\d+"
+    r"[-=\s]\d{1,9},\d{1,9} +(?:sec(?:onds)?|ms|usec|[KMGT]?(?:Bytes|bits))\b|=\d+,\d+"
 )
 # Not of a statistic's name: `std-error=0.042`.
 _ERROR = re.compile(
-    r"^.*(?:(?<![\w-])error\b(?!\s*=)|command not found|no such (?:file|device)|permission denied"
+    r"^.*(?:(?<![\w-])error\b(?!\s*=)|command not found|no such (?:file|device)|permission denied|operation not permitted"
     r"|connection (?:refused|timed out|reset)|unable to connect|network is unreachable"
     r"|traceback \(most recent call last\)|segmentation fault|no messages were received"
     r"|unrecognized option|invalid option|a password is required).*$",

@@ -64,7 +64,7 @@ _IDLE = "Server listening on "
 _IPERF_2 = re.compile(
     r"^Client connecting to |^\[[^\n]{1,99}?\bconnected with\b|\bServer Report:"
     r"|^Server listening on (?:TCP|UDP) port|^\d{14}(?:\.\d{1,9})?,[\d.:a-f]{2,45},"
-    r"|^time,srcaddress,"
+    r"|^time,srcaddress,| ms +\d{1,18}/ +\d{1,18} \(| \d{1,12} pps\b"
     # iperf3 prints seconds with two decimals.
     r"|^\[ *(?:\d{1,6}|SUM)\] +\d{1,9}\.(?:\d|\d{4})- *\d{1,9}\.(?:\d|\d{4}) +sec"
     r" +[\d.]{1,12} +\w?Bytes",
