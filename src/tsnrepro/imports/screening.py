@@ -66,8 +66,9 @@ _DECIMAL_COMMA = re.compile(
 )
 # Not of a statistic's name: `std-error=0.042`.
 _ERROR = re.compile(
-    r"^.*(?:(?<![\w-])error\b(?!\s*=)|command not found|no such (?:file|device)|permission denied|operation not permitted"
-    r"|connection (?:refused|timed out|reset)|unable to connect|network is unreachable"
+    r"^.*(?:(?<![\w-])error\b(?!\s*=)|command not found|no such (?:file|device)|permission denied"
+    r"|operation not permitted|connection (?:refused|timed out|reset)|unable to connect"
+    r"|network is unreachable"
     r"|traceback \(most recent call last\)|segmentation fault|no messages were received"
     r"|unrecognized option|invalid option|a password is required).*$",
     re.IGNORECASE | re.MULTILINE,
