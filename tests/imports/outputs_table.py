@@ -172,6 +172,14 @@ def sockperf() -> list[tuple[str, str, str]]:
     many = re.sub(
         r"(\[Valid.*SentMessages=)(\d+)", lambda m: f"{m[1]}{100 * int(m[2])}", printed.SOCKPERF
     )
+    second_thread, stopped, server = (
+        printed.SOCKPERF.replace(*change)
+        for change in (
+            ("by timer)", "by timer)\nsockperf: Test end (interrupted by signal 2)"),
+            ("by timer)", "by user)"),
+            ("[CLIENT] send on", ": [SERVER] listen on"),
+        )
+    )
     rate = "sockperf: Summary: Message Rate is 5503883 [msg/sec]\n"
     burst = printed.SOCKPERF.replace("Latency is", "Latency of burst of 10 messages is")
     several = printed.SOCKPERF.replace(
@@ -190,7 +198,10 @@ def sockperf() -> list[tuple[str, str, str]]:
         ("sockperf", "ping-pong, `--burst`", outcome(burst, LATENCY)),
         ("sockperf", "ping-pong with several servers", outcome(several, LATENCY)),
         ("sockperf", "under-load", outcome(many, LATENCY)),
+        ("sockperf", "under-load, `--reply-every 1`", outcome(second_thread, LATENCY)),
         ("sockperf", "throughput", outcome(rate, LATENCY)),
+        ("sockperf", "interrupted", outcome(stopped, LATENCY)),
+        ("sockperf", "server", outcome(server, LATENCY)),
     ]  # fmt: skip
 
 

@@ -166,11 +166,12 @@ def test_outputs_without_measurement_are_refused_with_the_reason(text, experimen
 def test_any_printed_totals_are_read_as_printed(sent, lost_share, rate, seconds):
     lost = int(sent * lost_share)
     size = scaled(rate * 1e6 / 8 * seconds, 1024, "Bytes")
+    speed = scaled(rate * 1e6, 1000, "bits")
     text = (
         "Connecting to host 192.0.2.2, port 5201\n"
-        f"[  5]   0.00-{seconds:<6.2f} sec  {size}  {rate:g} Mbits/sec  0.000 ms  "
+        f"[  5]   0.00-{seconds:<6.2f} sec  {size}  {speed}/sec  0.000 ms  "
         f"0/{sent} (0%)  sender\n"
-        f"[  5]   0.00-{seconds:<6.2f} sec  {size}  {rate:g} Mbits/sec  0.006 ms  "
+        f"[  5]   0.00-{seconds:<6.2f} sec  {size}  {speed}/sec  0.006 ms  "
         f"{lost}/{sent} ({100 * lost / sent:.2g}%)  receiver\n"
     )
     found = known(text)

@@ -164,6 +164,36 @@ def test_rates_in_every_unit_of_the_format_option(unit):
     assert known(text, "tcp")[0]["goodput_mbps"] == pytest.approx(2.5 * size / 1e6)
 
 
+@pytest.mark.parametrize("shown", ["0.01 Gbits", "0.00 Gbits", "0.00 Tbits"])
+def test_rates_in_a_unit_that_leaves_no_digits_are_those_of_the_bytes(shown):
+    text = TcpTest(12_500_000, 12_500_000).text()
+    coarse = text.replace("10.0 Mbits", shown)
+    assert coarse != text
+    assert known(coarse, "tcp")[0]["goodput_mbps"] == pytest.approx(10, rel=0.005)
+
+
+@pytest.mark.parametrize("server", [False, True])
+def test_intervals_in_reverse_are_the_receiver_s(server):
+    """Who sends is told by the client's line, and by a server's columns."""
+    lines = TCP.text().splitlines(keepends=True)
+    lines.insert(1, "Reverse mode, remote host 192.0.2.2 is sending\n")
+    client = "".join(lines).replace("         Retr", "")
+    sends = TCP.text().replace("Connecting to host 192.0.2.2", "Accepted connection from 192.0.2.1")
+    if server:
+        assert "do not show what arrived" in refusal(sends, "tcp", "intervals")
+    else:
+        for text in (client, f"{client}\nServer output:\n{sends}"):
+            (found,) = known(text, "tcp", "intervals")
+            assert found["goodput_mbps"] == pytest.approx(944, rel=0.006)
+
+
+def test_a_sum_of_streams_sent_again_is_no_count_of_datagrams():
+    text = dataclasses.replace(TCP, streams=2).text()
+    total = next(line for line in text.splitlines() if line.startswith("[SUM]"))
+    text = text.replace(total, total + "   7             ", 1)
+    assert "do not show what arrived" in refusal(text, "tcp", "intervals")
+
+
 @pytest.mark.parametrize("unit", ["Gbits", "Kbits", "MBytes"])
 def test_rates_in_another_unit_than_the_bytes_are_refused(unit):
     assert f" {unit}/sec" in refusal(TCP.text().replace("Mbits", unit), "tcp")
@@ -436,6 +466,8 @@ Client connecting to 192.0.2.2, {protocol} port 5001
                                                "listening on UDP"),
         "20261128140000,192.0.2.1,40000,192.0.2.2,5001,3,0.0-10.0,624951296,499961036\n",
         "[  1] 0.0000-10.0051 sec  1.09 GBytes   938 Mbits/sec\n",
+        "[  3] 0.00-9.99 sec  1.25 MBytes  1.05 Mbits/sec   0.020 ms    0/  893 (0%)\n",
+        "[  1] 0.00-1.00 sec   131 KBytes  1.07 Mbits/sec  91/0       91 pps\n",
     ],
 )  # fmt: skip
 def test_iperf_2_is_another_program(text):

@@ -98,6 +98,38 @@ def test_the_table_of_a_histogram_is_no_observation():
     assert sockperf.observations(source_file(log)).tolist() == [50, 51]
 
 
+@pytest.mark.parametrize(
+    ("printed_", "put", "reason"),
+    [
+        ("(interrupted by timer)", "(interrupted by user)", "interrupted by user"),
+        ("(interrupted by timer)", "(interrupted by signal 15)", "interrupted by signal 15"),
+        # Its receiving thread is stopped after the sending one.
+        ("by timer)", "by timer)\nsockperf: Test end (interrupted by signal 2)", "under-load"),
+        ("[CLIENT] send on:", ": [SERVER] listen on:\n", "output of sockperf's server"),
+    ],
+)
+def test_other_ends_than_that_of_a_test(printed_, put, reason):
+    text = printed.SOCKPERF.replace(printed_, put)
+    assert text != printed.SOCKPERF
+    with pytest.raises(NoMeasurementError, match=reason):
+        read(text)
+
+
+def test_a_log_states_its_parameters():
+    stated = "--mps=600000 --burst=1 --reply-every=1 --msg-size={} --time=2"
+    log = printed.sockperf_log([10.0, 20.0]).replace("--msg-size=64", stated.format(200))
+    assert known(log)["payload_bytes"] == 200
+    for one, other in (("--burst=1", "--burst=5"), ("--reply-every=1", "--reply-every=100")):
+        with pytest.raises(NoMeasurementError, match="sockperf ran with bursts of"):
+            read(log.replace(one, other))
+
+
+def test_percentiles_of_the_first_versions_are_padded():
+    text = re.sub(r"percentile (\d\d\.\d\d)\d =", r"percentile  \1 =", printed.SOCKPERF)
+    assert text.count("percentile  ") == 8
+    assert known(text)["p50_us"] == known(printed.SOCKPERF)["p50_us"]
+
+
 def test_mode_under_load_is_named():
     text = printed.SOCKPERF.replace("SentMessages=23169", "SentMessages=2316801")
     with pytest.raises(NoMeasurementError, match="under-load"):

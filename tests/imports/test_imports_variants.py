@@ -264,6 +264,8 @@ def test_the_outputs_of_other_programs_are_named(name):
         (JSON[:-40], LOSS, "damaged JSON"),
         (LOG[: LOG.rindex("2.4")], LATENCY, "last row of its log is broken off"),
         (LOG.replace(".", ","), LATENCY, "decimal comma"),
+        (re.sub(r"(\d)\.(\d\d)(?=[- ])", r"\1,\2", TCP.text()), GOODPUT, "decimal comma"),
+        ("mausezahn: socket: Operation not permitted\n", table("mausezahn"), "error message"),
         (json.dumps({"host": "a", "iperf": UDP.document()}), LOSS, "not iperf3's"),
         (json.dumps(JSON), LOSS, "not an output of iperf3"),
         (str(UDP.document()), LOSS, "not an output of iperf3"),

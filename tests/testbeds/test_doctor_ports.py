@@ -200,6 +200,11 @@ def test_the_kernels_count_stands_in_for_a_drivers(pair):
         # stmmac: states of its queues, and its counters of errors
         ({"mtl_tx_fifo_not_empty": 412, "mac_rx_frame_ctrl_fifo": 12}, PASS, "none"),
         ({"mmtl_fifo_ctrl": 3, "mmc_rx_fifo_overflow": 4}, WARN, "mmc_rx_fifo_overflow 4"),
+        # ixgbe, hv_netvsc and vmxnet3
+        ({"rx_no_dma_resources": 9, "fdir_miss": 7}, WARN, "rx_no_dma_resources 9"),
+        ({"alloc_rx_page": 70, "alloc_rx_page_failed": 4}, WARN, "alloc_rx_page_failed 4"),
+        ({"rx_no_memory": 2, "tx_busy": 7}, WARN, "rx_no_memory 2"),
+        ({"  pkts rx OOB": 3, "  ucast pkts rx": 7}, WARN, "pkts rx OOB 3"),
         # be2net, bnx2x and enetc
         ({"rxq0: rx_pkts": 5, "rxq0: rx_compl_err": 21}, WARN, "rxq0: rx_compl_err 21"),
         ({"[0]: rx_csum_offload_errors": 17}, WARN, "[0]: rx_csum_offload_errors 17"),

@@ -56,6 +56,8 @@ def test_a_truncated_reply_is_none():
     [
         ({"icmp_seq": "seq", "3 received": "3 packets received"}, "BusyBox.*iputils-ping"),
         ({"3 received": "3 packets received"}, "not ping of iputils"),
+        # Toybox, whose times are whole milliseconds.
+        ({"PING": "Ping", "time=1.20": "time=1"}, "not ping of iputils"),
         ({"time=1.20": "time=1,20"}, "another language.*LC_ALL=C"),
         ({"time=": "Zeit="}, "another language"),
         ({"packets transmitted": "paquetes transmitidos"}, "another language"),

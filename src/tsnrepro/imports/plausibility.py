@@ -90,7 +90,7 @@ def wrong_rates(row: Numbers, link_mbps: float | None) -> Iterator[str]:
 
 
 def _wrong_counts(row: Numbers) -> Iterator[str]:
-    for name in (*_COUNTS, "lost"):
+    for name in (*_COUNTS, "lost", "out_of_order", "retransmits"):
         if overflowed(row.get(name, 0)):
             yield f"{name} is {row[name]:.0f}: its counter overflowed"
 

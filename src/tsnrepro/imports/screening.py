@@ -62,12 +62,13 @@ _OWN = {
 }
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:\{|$))")
 _DECIMAL_COMMA = re.compile(
-    r"[=\s]\d{1,9},\d{1,9} +(?:sec(?:onds)?|ms|usec|[KMGT]?(?:Bytes|bits))\b|=\d+,\d+"
+    r"[-=\s]\d{1,9},\d{1,9} +(?:sec(?:onds)?|ms|usec|[KMGT]?(?:Bytes|bits))\b|=\d+,\d+"
 )
 # Not of a statistic's name: `std-error=0.042`.
 _ERROR = re.compile(
     r"^.*(?:(?<![\w-])error\b(?!\s*=)|command not found|no such (?:file|device)|permission denied"
-    r"|connection (?:refused|timed out|reset)|unable to connect|network is unreachable"
+    r"|operation not permitted|connection (?:refused|timed out|reset)|unable to connect"
+    r"|network is unreachable"
     r"|traceback \(most recent call last\)|segmentation fault|no messages were received"
     r"|unrecognized option|invalid option|a password is required).*$",
     re.IGNORECASE | re.MULTILINE,

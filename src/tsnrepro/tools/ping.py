@@ -23,7 +23,9 @@ _UNSUPPORTED = (
     ),
     (re.compile(r": seq=\d+ ttl="), "it is ping of BusyBox", _INSTALL),
     (
-        re.compile(r" packets transmitted, \d+ packets received|\b[Bb]ytes=\d+ .{1,30}\bTTL="),
+        re.compile(
+            r" packets transmitted, \d+ packets received|\b[Bb]ytes=\d+ .{1,30}\bTTL=|^Ping ", re.M
+        ),
         "it is not ping of iputils",
         _INSTALL,
     ),

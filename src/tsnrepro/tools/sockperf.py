@@ -34,8 +34,13 @@ _DROPPED = re.compile(
     rf"(?:; # out-of-order messages = {_COUNT})?"
 )
 _THROUGHPUT = re.compile(r"Summary: (?:Message Rate|BandWidth) is ")
+# Only mode under-load has a second thread, which ends by a signal of its own behind the timer's.
+_END = re.compile(r"Test end \(interrupted by ([^)\n]{1,40})\)(?:\s.*?(signal 2)\))?", re.DOTALL)
+_PARAMETERS = re.compile(
+    r"--mps=\d+ --burst=(\d{1,9}) --reply-every=(\d{1,9}) --msg-size=(\d{1,9})\b"
+)
 _BURST = re.compile(r" of burst of (\d+) messages is ")
-_PERCENTILE = re.compile(r"percentile (\d+\.\d+) =\s*(\d+(?:\.\d+)?)")
+_PERCENTILE = re.compile(r"percentile +(\d+\.\d+) =\s*(\d+(?:\.\d+)?)")
 _RESENT = re.compile(rf"requests sent again: {_COUNT}")
 _EXTREME = re.compile(r"<(MIN|MAX)> observation =\s*(\d+(?:\.\d+)?)")
 
@@ -115,6 +120,21 @@ def parse(text: str) -> SockperfResult:
     return result
 
 
+def payload_bytes(text: str) -> int | None:
+    """Return the payload that a full log states among its parameters, None if it does not.
+
+    Raises ToolError if they are those of another mode.
+    """
+    found = _PARAMETERS.search(text)
+    if found is None:
+        return None
+    burst, every, payload = map(int, found.groups())
+    if (burst, every) != (1, 1):
+        mode = f"bursts of {burst} messages and a reply to every {every}"
+        raise ToolError(f"sockperf ran with {mode}", "", "Use sockperf ping-pong, without --burst")
+    return payload
+
+
 def resent(stderr: str) -> int | None:
     """Return how many requests our library sent again, None where it did not look for losses."""
     found = _RESENT.search(stderr)
@@ -169,7 +189,13 @@ def latencies_of(half_us: "npt.NDArray[np.float64]", percentages: Iterable[str])
 
 
 def _check_mode(text: str) -> None:
+    if "[SERVER] listen on" in text:
+        raise ToolError("it is the output of sockperf's server, which measures no latency")
     mode = "in mode throughput" if _THROUGHPUT.search(text) else None
+    if end := _END.search(text):
+        if end[1] != "timer":
+            raise ToolError(f"sockperf was interrupted by {end[1]}")
+        mode = "in mode under-load" if end[2] else mode
     if burst := _BURST.search(text):
         mode = f"with bursts of {burst[1]} messages"
     if mode:

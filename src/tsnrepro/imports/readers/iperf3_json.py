@@ -52,7 +52,8 @@ def intervals(text: str, wants_udp: bool) -> list[Known]:
     """
     document = _document(text)
     parameters = _parameters(document, wants_udp)
-    document = document.get("server_output_json", document)
+    if _sends(document):
+        document = document.get("server_output_json", document)
     return [
         parameters | _interval(part, wants_udp, _sends(document))
         for part in (interval["sum"] for interval in document.get("intervals", []))

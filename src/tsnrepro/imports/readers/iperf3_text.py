@@ -57,11 +57,14 @@ _FAILURE = re.compile(
 )
 _UNKNOWN_LOSS = "a client of version 3.13 or later does not know the losses of an older server"
 _ENDS = ("sender", "receiver")
+_REVERSE = "Reverse mode, remote host "
+# The columns of who sends, client or server.
+_OF_SENDER = re.compile(r"\bRetr\b|(?<!Lost/)Total Datagrams")
 _IDLE = "Server listening on "
 _IPERF_2 = re.compile(
     r"^Client connecting to |^\[[^\n]{1,99}?\bconnected with\b|\bServer Report:"
     r"|^Server listening on (?:TCP|UDP) port|^\d{14}(?:\.\d{1,9})?,[\d.:a-f]{2,45},"
-    r"|^time,srcaddress,"
+    r"|^time,srcaddress,| ms +\d{1,18}/ +\d{1,18} \(| \d{1,12} pps\b"
     # iperf3 prints seconds with two decimals.
     r"|^\[ *(?:\d{1,6}|SUM)\] +\d{1,9}\.(?:\d|\d{4})- *\d{1,9}\.(?:\d|\d{4}) +sec"
     r" +[\d.]{1,12} +\w?Bytes",
@@ -69,6 +72,8 @@ _IPERF_2 = re.compile(
 )
 # Printed numbers are rounded, and some are truncated: to their last digit.
 _DIGIT = 0.51
+# Three digits are printed, but in a unit of --format.
+_COARSE = 0.011
 # Another unit is a factor of 8 or 1000.
 _AGREEMENT = 2
 
@@ -128,12 +133,17 @@ def intervals(text: str, wants_udp: bool) -> list[Known]:
     text = _plain(text)
     parameters = _parameters(text)
     client, *server = _SERVER_PART.split(text, maxsplit=1)
-    test = _one_test(server[0] if server else client)
-    is_server = bool(server) or client.startswith("Accepted") or "\nAccepted connection" in client
-    found = []
+    reverse = _REVERSE in client
+    printed = server[0] if server and not reverse else client
+    test = _one_test(printed)
+    header = found[0] if (found := _HEADER.search(printed)) else ""
+    is_server = re.search("^ *Accepted connection", printed, re.MULTILINE)
+    sends = _OF_SENDER.search(header) if is_server else not reverse
+    rows = []
     for line in test.intervals():
         counted, packets = _DATAGRAMS.match(line["rest"]), _PACKETS.match(line["rest"])
-        udp = counted or (packets and not is_server)
+        # A sum of TCP streams has a single number, too: those sent again.
+        udp = counted or (packets and sends and "Retr" not in header)
         check_protocol(_protocol(text, "UDP" if udp else "TCP"), wants_udp)
         known: Known = {"duration_s": _seconds(line)}
         if counted:
@@ -143,10 +153,10 @@ def intervals(text: str, wants_udp: bool) -> list[Known]:
         elif packets and wants_udp:
             known |= {"offered_mbps": _rate(line), "sent": int(packets[1])}
         else:
-            known["goodput_mbps" if is_server else "sent_mbps"] = _rate(line)
+            known["sent_mbps" if sends else "goodput_mbps"] = _rate(line)
             known["seconds"] = _seconds(line)
-        found.append(parameters | known)
-    return found
+        rows.append(parameters | known)
+    return rows
 
 
 # --- lines ------------------------------------------------------------------------------------
@@ -313,6 +323,11 @@ def _rate(line: re.Match) -> float:
             f"{line['amount']} {line['bytes']} in {_seconds(line):.4g} s are not "
             f"{line['rate']} {line['unit']}"
         )
+    low, high = _around(line["rate"], _factor(line["unit"], "Mb/s"))
+    if high - low > _COARSE * high and _seconds(line):
+        # A unit of --format that is too large leaves no digits, which the bytes have.
+        size = scaled(float(line["amount"]), _factor(line["bytes"] + "/sec", "Mb/s"))
+        return size / _seconds(line)
     return scaled(float(line["rate"]), _factor(line["unit"], "Mb/s"))
 
 

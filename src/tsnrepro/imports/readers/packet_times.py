@@ -145,7 +145,9 @@ def read(file: SourceFile, times: Times, row_range: tuple[int, int] | None = Non
     found.latencies_us = np.concatenate(parts) if parts else found.latencies_us
     parts.clear()
     if not found.received:
-        if any(DECIMAL_COMMA.search(why) for _, why in found.skipped) and times.decimal == ".":
+        # What isochron prints may have commas between its numbers.
+        commas = times.decimal == "." and times.printf_args is None
+        if commas and any(DECIMAL_COMMA.search(why) for _, why in found.skipped):
             remedy = "Set decimal: ',' under times in the mapping, or remove it between thousands"
             raise NoMeasurementError("its numbers have a decimal comma", "", remedy)
         reason = _why_not_table(file)

@@ -30,11 +30,11 @@ def read(file: SourceFile, _: MappedTable) -> FileRows:
     header = _log(file)
     if header is None:
         return one_row(_summary(file.tool_output()))
-    counted = statistics(observations(file))
     head = file.head[: header.start()].decode("utf-8", "replace")
+    counted, parameters = statistics(observations(file)), _parameters(head)
     if _SUMMARY not in head:
-        return one_row(counted, has_observations=True)
-    known = _summary(head)
+        return one_row(parameters | counted, has_observations=True)
+    known = parameters | _summary(head)
     if problem := next(against_log(numbers_of(known), numbers_of(counted), {}), None):
         raise NoMeasurementError(problem)
     return one_row(known, has_observations=True)
@@ -72,6 +72,14 @@ def observations(file: SourceFile):
     if not count:
         raise NoMeasurementError("its log has no observation")
     return np.concatenate(parts)
+
+
+def _parameters(head: str) -> Known:
+    try:
+        payload = sockperf.payload_bytes(head)
+    except ToolError as error:
+        raise NoMeasurementError(error.what, "", error.remedy) from error
+    return {} if payload is None else {"payload_bytes": payload}
 
 
 def _log(file: SourceFile) -> re.Match[bytes] | None:

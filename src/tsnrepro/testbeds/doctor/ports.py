@@ -30,8 +30,9 @@ _KERNEL_COUNTERS = (
 _DRIVER_COUNTER = re.compile(r"^[ \t]*(\S.*):[ \t]*(\d+)[ \t]*$", re.MULTILINE)
 # Not those of fifo alone: stmmac's `mtl_tx_fifo_not_empty` counts states.
 _LOSS = re.compile(
-    r"crc|fcs|err(?:s|ors?)?(?![a-z])|jabber|collision|overr|overfl|underr|underfl|no_?buf"
-    r"|out_of_buf|alloc_fail|discard|drop|align(?!ed)|(?<!steer_)miss(?:ed|es)",
+    r"crc|fcs|err(?:s|ors?)?(?![a-z])|jabber|collision|overr|overfl|underr|underfl"
+    r"|no_?(?:buf|desc|dma|mem)|out_of_buf|rx oob|alloc_(?:rx_\w+_)?fail|discard"
+    r"|drop|align(?!ed)|(?<!steer_)miss(?:ed|es)",
     re.IGNORECASE,
 )
 # What a filter or a program drops is meant to be dropped.
