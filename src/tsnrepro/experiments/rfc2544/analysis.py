@@ -455,6 +455,14 @@ def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
             own_rate = _of_searches(group, "offered_payload_mbps", "Mb/s", payload)
             share = efficiency(own_rate, limit and limit.payload_mbps)
             results.estimate(f"{key}.efficiency_percent", share, 1, own)
+            results.value(
+                f"{key}.path_limit_percent",
+                float(100 * (group["path_pps"] / group["line_pps"]).max()) if len(group) else None,
+                own,
+                unit="%",
+                digits=1,
+                method="what the member paths carry of the size, of what the talker's line does",
+            )
             add_search(results, key, group)
             results.estimate(f"{key}.search_s", mean(group, "search_s", "s"), 0, own)
             results.estimate(f"{key}.load_trials.count", count(group, "load_trials"), 0, own)

@@ -362,7 +362,7 @@ EXPERIMENT = Experiment(
         "rfc2544.throughput.*.*.{control,frer}.{payload_mbps,frame_mbps,wire_mbps,pps}",
         "rfc2544.throughput.*.*.{control,frer}.{search_s,load_trials.count,limited_by}",
         "rfc2544.throughput.*.*.{control,frer}.{iterations.count,bracket_mbps,converged}",
-        "rfc2544.throughput.*.*.{control,frer}.efficiency_percent",
+        "rfc2544.throughput.*.*.{control,frer}.{efficiency,path_limit}_percent",
         "rfc2544.throughput.*.*.difference.payload_mbps",
         "rfc2544.throughput.binary_search.{duration_s,searches.count,generator}",
         "rfc2544.link_rate.mbps",
