@@ -140,13 +140,13 @@ def throughput_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
     for document in _of(documents, "throughput"):
         values = document["values"]
         for goal, result in values["results"].items():
-            offered, delivered = result["offered"] or {}, result["delivered"] or {}
+            delivered = result["delivered"] or {}
             threshold = result["threshold"] or {}
             rows.append(
                 _common(document)
                 | {name: result.get(name) for name in ("method", "lower_pps", "upper_pps")}
                 | {name: result[name] for name in ("ceiling_pps", "line_pps", "path_pps")}
-                | {f"offered_{at}_mbps": offered.get(f"{at}_mbps") for at in _LAYERS}
+                | _offered_of_line(result)
                 | {name: values[name] for name in ("load_trials", "sending_s", "search_s")}
                 | _ended(document, result)
                 | {
@@ -161,6 +161,13 @@ def throughput_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
                 | _judged(result)
             )
     return _floats(_table(rows, THROUGHPUT_COLUMNS))
+
+
+def _offered_of_line(result: dict[str, Any]) -> dict[str, float | None]:
+    """Return the offered rates by layer; what a stalled talker then hands over faster waits."""
+    rate = result["offered"] or {}
+    of_line = min(1.0, result["line_pps"] / result["offered_pps"]) if rate else 1.0
+    return {f"offered_{at}_mbps": rate[f"{at}_mbps"] * of_line if rate else None for at in _LAYERS}
 
 
 def _ended(document: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
