@@ -40,6 +40,17 @@ def documents():
     return record(SETTINGS)
 
 
+def test_what_a_talker_hands_over_faster_than_the_line_is_not_offered(documents):
+    (first, *_) = (d for d in documents if d["factors"]["benchmark"] == "throughput")
+    goal, result = next(iter(first["values"]["results"].items()))
+    times = 1.05 * result["line_pps"] / result["offered_pps"]
+    faster = {name: rate * times for name, rate in result["offered"].items()}
+    faster = result | {"offered_pps": 1.05 * result["line_pps"], "offered": faster}
+    late = first | {"values": first["values"] | {"results": {goal: faster}}}
+    (row,) = rfc2544.throughput_table([late]).to_dict("records")
+    assert row["offered_wire_mbps"] == pytest.approx(first["values"]["link_rate_mbps"])
+
+
 def test_throughput_of_every_search_and_layer(documents):
     table = rfc2544.throughput_table(documents)
     assert list(table.columns) == rfc2544.THROUGHPUT_COLUMNS

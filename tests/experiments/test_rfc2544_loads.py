@@ -21,7 +21,6 @@ from tsnrepro.experiments.rfc2544.settings import (
     BinarySearchSettings,
     FrameLossSettings,
     Rfc2544Settings,
-    SlowLinks,
     ThroughputSettings,
 )
 
@@ -235,17 +234,11 @@ def test_the_rate_of_the_links_is_the_records(documents, found):
     assert not any("published" in text.get_text() for text in legend.get_texts())
 
 
-def test_frame_loss_over_other_links_leaves_the_rate_of_the_others_and_has_no_ratio():
-    part = {"throughput": ThroughputSettings(frames_bytes=[64], payloads_bytes=[])}
-    slow = SlowLinks(
-        link_rate_mbps=20,
-        queue_bytes=8192,
-        burst_bytes=8192,
-        send_buffer_bytes=4_000_000,
-        receive_buffer_bytes=8_000_000,
-    )
-    loss = {"frame_loss": FrameLossSettings(frames_bytes=[64], slow_links=slow)}
-    documents = record(Rfc2544Settings(**part, **loss))
+def test_a_record_whose_frame_loss_had_other_links_keeps_the_rates_apart():
+    throughput = {"throughput": ThroughputSettings(frames_bytes=[64], payloads_bytes=[])}
+    loss = {"frame_loss": FrameLossSettings(frames_bytes=[64])}
+    documents = record(Rfc2544Settings(**throughput))
+    documents += record(Rfc2544Settings(**loss, link_rate_mbps=20))
     assert rfc2544.link_rate_mbps(documents) == 1000.0
     found = rfc2544.analyse(documents)
     assert found.of("rfc2544.link_rate.mbps").value == 1000.0
@@ -254,6 +247,20 @@ def test_frame_loss_over_other_links_leaves_the_rate_of_the_others_and_has_no_ra
     assert ratio.value is None
     assert "links of another rate" in ratio.method
     assert found.of("rfc2544.saturation.frame_64.frer.line_percent").value <= 100
+
+
+def test_over_the_same_links_what_was_delivered_has_a_ratio_to_the_throughput():
+    sizes = {"frames_bytes": [64], "payloads_bytes": []}
+    documents = record(
+        Rfc2544Settings(
+            throughput=ThroughputSettings(**sizes),
+            frame_loss=FrameLossSettings(**sizes),
+            link_rate_mbps=20,
+        )
+    )
+    found = rfc2544.analyse(documents)
+    assert found.of("rfc2544.link_rate.mbps").value == 20.0
+    assert found.of("rfc2544.saturation.frame_64.frer.ratio").value == pytest.approx(1, abs=0.05)
 
 
 def test_the_highest_load_without_loss_is_the_throughput_among_the_given_loads(documents, found):

@@ -365,15 +365,16 @@ SLOW = SlowLinks(
         ("bench", {}),
     ],
 )
-def test_frame_loss_has_slow_links_where_a_testbed_can_set_them(kind, links):
-    part = {"throughput": ThroughputSettings(frames_bytes=[64], payloads_bytes=[])}
-    loss = {"frame_loss": FrameLossSettings(frames_bytes=[64], slow_links=SLOW)}
-    planned = plan(Rfc2544Settings(**part, **loss), 1, kind)
-    own = [item for item in planned if item.trial.factors["benchmark"] == "frame-loss"]
-    assert own
-    assert all(item.testbed == links for item in own)
-    assert all(item.testbed == {} for item in planned if item not in own)
+def test_all_benchmarks_have_slow_links_where_a_testbed_can_set_them(kind, links):
+    part = SMALL.model_copy(update={"slow_links": SLOW})
+    planned = plan(part, 1, kind)
+    assert {item.trial.factors["benchmark"] for item in planned} > {"throughput", "frame-loss"}
+    assert all(item.testbed == links for item in planned)
     stored = SLOW.model_dump() if links else {}
-    for item in own:
+    for item in planned:
         assert {n: v for n, v in item.trial.factors.items() if n in SLOW.model_dump()} == stored
-        assert "slow_links" not in item.trial.factors["settings"]
+
+
+def test_links_have_one_rate():
+    with pytest.raises(ValueError, match="give one of the two"):
+        Rfc2544Settings(slow_links=SLOW, link_rate_mbps=20)

@@ -140,13 +140,13 @@ def throughput_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
     for document in _of(documents, "throughput"):
         values = document["values"]
         for goal, result in values["results"].items():
-            offered, delivered = result["offered"] or {}, result["delivered"] or {}
+            delivered = result["delivered"] or {}
             threshold = result["threshold"] or {}
             rows.append(
                 _common(document)
                 | {name: result.get(name) for name in ("method", "lower_pps", "upper_pps")}
                 | {name: result[name] for name in ("ceiling_pps", "line_pps", "path_pps")}
-                | {f"offered_{at}_mbps": offered.get(f"{at}_mbps") for at in _LAYERS}
+                | _offered_of_line(result)
                 | {name: values[name] for name in ("load_trials", "sending_s", "search_s")}
                 | _ended(document, result)
                 | {
@@ -161,6 +161,13 @@ def throughput_table(documents: Iterable[dict[str, Any]]) -> pd.DataFrame:
                 | _judged(result)
             )
     return _floats(_table(rows, THROUGHPUT_COLUMNS))
+
+
+def _offered_of_line(result: dict[str, Any]) -> dict[str, float | None]:
+    """Return the offered rates by layer; what a stalled talker then hands over faster waits."""
+    rate = result["offered"] or {}
+    of_line = min(1.0, result["line_pps"] / result["offered_pps"]) if rate else 1.0
+    return {f"offered_{at}_mbps": rate[f"{at}_mbps"] * of_line if rate else None for at in _LAYERS}
 
 
 def _ended(document: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
@@ -455,6 +462,14 @@ def _throughput(results: Results, size: str, table: pd.DataFrame) -> None:
             own_rate = _of_searches(group, "offered_payload_mbps", "Mb/s", payload)
             share = efficiency(own_rate, limit and limit.payload_mbps)
             results.estimate(f"{key}.efficiency_percent", share, 1, own)
+            results.value(
+                f"{key}.path_limit_percent",
+                float(100 * (group["path_pps"] / group["line_pps"]).max()) if len(group) else None,
+                own,
+                unit="%",
+                digits=1,
+                method="what the member paths carry of the size, of what the talker's line does",
+            )
             add_search(results, key, group)
             results.estimate(f"{key}.search_s", mean(group, "search_s", "s"), 0, own)
             results.estimate(f"{key}.load_trials.count", count(group, "load_trials"), 0, own)

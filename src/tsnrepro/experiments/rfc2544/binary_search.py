@@ -14,8 +14,9 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
     of 60 s. Each trial is believed: one stall of a host halves the range on the wrong side, and
     no later trial can correct it, so under random stalls the result falls short.
 
-    Where the generator falls behind without a loss, the rate it reached has passed and the one
-    requested is out of reach; where something was lost, the load has failed.
+    A trial in which the generator falls behind is repeated, see
+    :meth:`Series.run_again_if_short`. Where it still does without a loss, the rate it reached has
+    passed and the one requested is out of reach; where something was lost, the load has failed.
 
     Raises
     ------
@@ -30,7 +31,7 @@ def search(series: Series, settings: BinarySearchSettings) -> ThroughputResult:
         if _narrow(series, high - low, settings):
             break
         rate = (low + high) / 2
-        trial = series.run(rate, settings.duration_s)
+        trial = series.run_again_if_short(rate, settings.duration_s)
         if trial.outcome.loss_percent > settings.loss_percent:
             high, lossy, short = rate, True, False
             continue

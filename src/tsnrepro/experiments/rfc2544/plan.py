@@ -174,7 +174,7 @@ def _benchmarks(
     """Yield the trials of each benchmark: factors, repetition and seconds."""
     names = {"line_rate_trial_s", "shortfall_percent", "rfc2544_waits"}
     common: _Common = settings.recorded(include=names)
-    common["link_rate_mbps"] = settings.link_rate_mbps
+    common |= {"link_rate_mbps": settings.link_rate_mbps} | _slow_links(settings.slow_links, kind)
     beside = _SET_UP_SECONDS + (_WAITS_SECONDS if settings.rfc2544_waits else 0.0)
     if (of := settings.throughput) is not None:
         yield chain.from_iterable(
@@ -185,8 +185,7 @@ def _benchmarks(
         counts = {"downward": 5 * (of.step_percent is not None), "at-loads": len(of.loads_percent)}
         each = of.duration_s + beside
         loss = [(name, of, of.duration_s, n * each) for name, n in counts.items() if n]
-        slow = _slow_links(of.slow_links, kind)
-        yield _trials("frame-loss", common | slow, of, of.repetitions, loss)
+        yield _trials("frame-loss", common, of, of.repetitions, loss)
     if (of := settings.back_to_back) is not None:
         seconds = of.searches * _BACK_TO_BACK_STEPS * (of.max_burst_s / 4 + beside)
         bursts = [("back-to-back", of, of.max_burst_s, seconds)]
@@ -248,7 +247,7 @@ def _own_settings(settings: ConfigModel) -> dict[str, Any]:
     if isinstance(settings, BinarySearchSettings):
         listed = {"searches", *_usual(settings)}
     if isinstance(settings, Sizes):
-        listed = {*Sizes.model_fields, "repetitions", "loads", "kinds", "slow_links"}
+        listed = {*Sizes.model_fields, "repetitions", "loads", "kinds"}
     return settings.recorded(exclude=listed)
 
 

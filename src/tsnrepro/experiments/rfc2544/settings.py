@@ -239,9 +239,6 @@ class FrameLossSettings(Sizes):
     """Step downward from line rate, in percent of it; null leaves the downward part out."""
     loads_percent: Distinct[PositiveFloat] = list(DOCUMENT_LOADS_PERCENT)
     """Further loads, in percent of line rate; by default the documents'."""
-    slow_links: SlowLinks | None = None
-    """Links of these trials; by default those of the other benchmarks. A rack and a bench keep
-    their links."""
 
     @model_validator(mode="after")
     def _does_something(self) -> Self:
@@ -305,6 +302,9 @@ class Rfc2544Settings(ConfigModel):
     link_rate_mbps: LinkRateMbps | None = None
     """Wire rate of all links, in Mb/s, one that the talker can fill with the smallest frames; by
     default the testbed's. A rack cannot change its links."""
+    slow_links: SlowLinks | None = None
+    """Links of all benchmarks, with queues and sockets to match, in place of ``link_rate_mbps``. A
+    rack and a bench keep their links."""
     line_rate_trial_s: Annotated[Seconds, formerly("ceiling_s")] = 1.0
     """Duration of the trial at line rate that shows what the generator can send, in seconds."""
     shortfall_percent: Percent = 1.0
@@ -313,6 +313,12 @@ class Rfc2544Settings(ConfigModel):
     rfc2544_waits: Annotated[bool, formerly("full_waits")] = False
     """Precede each load trial on hosts by learning frames and have the waits of RFC 2544, 23: 2 s
     before it, 2 s after it and 5 s of rest. Without them no result is called compliant."""
+
+    @model_validator(mode="after")
+    def _has_one_link_rate(self) -> Self:
+        if self.slow_links is not None and self.link_rate_mbps is not None:
+            raise ValueError("slow_links have a link_rate_mbps of their own: give one of the two")
+        return self
 
     @model_validator(mode="after")
     def _throughput_comes_first(self) -> Self:
@@ -356,7 +362,7 @@ EXPERIMENT = Experiment(
         "rfc2544.throughput.*.*.{control,frer}.{payload_mbps,frame_mbps,wire_mbps,pps}",
         "rfc2544.throughput.*.*.{control,frer}.{search_s,load_trials.count,limited_by}",
         "rfc2544.throughput.*.*.{control,frer}.{iterations.count,bracket_mbps,converged}",
-        "rfc2544.throughput.*.*.{control,frer}.efficiency_percent",
+        "rfc2544.throughput.*.*.{control,frer}.{efficiency,path_limit}_percent",
         "rfc2544.throughput.*.*.difference.payload_mbps",
         "rfc2544.throughput.binary_search.{duration_s,searches.count,generator}",
         "rfc2544.link_rate.mbps",
