@@ -6,10 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from tsnrepro.common.errors import CommandError, ToolError
+from tsnrepro.common.errors import CommandError, TestbedError, ToolError
 from tsnrepro.records.accounting import Accounting
 from tsnrepro.runner.backends import hosts
 from tsnrepro.runner.backends.hosts import HostsBackend
+from tsnrepro.runner.faults import Fault
 from tsnrepro.runner.load import IntendedLoad
 from tsnrepro.runner.measurement import Measurement
 from tsnrepro.testbeds.hosts.host import Completed
@@ -58,7 +59,7 @@ def backend(listener):
         configure=lambda *words: None,
         kind="rack",
     )
-    return HostsBackend(testbed, SimpleNamespace(label="one"), Measurement())
+    return HostsBackend(testbed, SimpleNamespace(label="one", experiment="own"), Measurement())
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +74,16 @@ def test_a_stranger_on_iperf3s_port_fails_the_trial_and_is_named():
     with pytest.raises(CommandError, match=r"TCP port 5201 is in use.*pid=7"):
         backend(listener).udp(LOAD, nullcontext())
     assert not listener.started
+
+
+@pytest.mark.parametrize("fault", [Fault(0.0, "cut", 0), Fault(0.0, "impair", 0, 2.0)])
+def test_round_trips_that_a_rack_cannot_count_are_refused_with_the_reason(fault):
+    listener = Host(True, 0)
+    with pytest.raises(TestbedError, match="kind rack: sockperf there waits for a lost answer"):
+        backend(listener).round_trips("control", 64, 1, faults=(fault,))
+    assert not listener.started
+    with pytest.raises(AttributeError):  # with FRER it goes on, to a switch that is not there
+        backend(listener).round_trips("frer", 64, 1, faults=(fault,))
 
 
 def test_a_stranger_on_sockperfs_port_fails_the_trial_and_is_named():

@@ -2,6 +2,9 @@
 
 import subprocess
 
+AFTER_EXIT = "tsnrepro-after-exit"
+"""Among the arguments of what :func:`start_after_exit` starts, which is to outlive its parent."""
+
 
 def killed_with_parent(*argv: str) -> list[str]:
     """Return a command that the kernel kills when its parent ends (PR_SET_PDEATHSIG, prctl(2)).
@@ -33,7 +36,7 @@ def start_after_exit(script: str, *arguments: str) -> subprocess.Popen[str]:
     group do not reach.
     """
     return subprocess.Popen(
-        ["sh", "-c", script, "sh", *arguments],
+        ["sh", "-c", script, AFTER_EXIT, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -31,6 +31,11 @@ class Fault:
     duplicate_percent: float = 0.0
     switch: str | None = None
 
+    @property
+    def loses(self) -> bool:
+        """Whether its path then loses frames."""
+        return self.kind == "cut" or self.loss_percent > 0
+
     def as_record(self) -> dict[str, Any]:
         """Return the event as plain values."""
         return {key: value for key, value in asdict(self).items() if value not in (None, 0.0)}

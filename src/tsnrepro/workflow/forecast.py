@@ -35,8 +35,11 @@ from tsnrepro.workflow.selection import SelectedRun, plan
 
 # Weight of the nominal times against the recorded ones, s.
 _PRIOR_SECONDS = 5.0
-# To start a notebook, and to bring up the testbed the first time, where none was started here.
-_RUN_SECONDS = 5.0
+# To start a notebook and to bring up the testbed, where none was started here. Those on the model
+# start beside each other, and wait for each other's processors.
+_RUN_SECONDS, _MODEL_RUN_SECONDS = 5.0, 10.0
+# Of that, what passes before the notebook's first time: an interpreter and its imports.
+_PROCESS_SECONDS = 2.0
 # A longer wait between two trials is a run that was interrupted and gone on with.
 _INTERRUPTED_SECONDS = 120.0
 # Trials whose size is looked up.
@@ -91,7 +94,9 @@ def start_s(testbed: str) -> float:
         for path in (root() / "results").glob(f"{testbed}/*/*/measure.ipynb")
         if (besides := _besides_trials_s(path)) is not None
     ]
-    return median(found) if found else _RUN_SECONDS
+    if found:
+        return _PROCESS_SECONDS + median(found)
+    return _MODEL_RUN_SECONDS if testbed == MODEL else _RUN_SECONDS
 
 
 def _besides_trials_s(notebook: Path) -> float | None:

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from tsnrepro.common.processes import AFTER_EXIT
 from tsnrepro.runner.control import (
     STOP,
     WORKFLOW_CONTROL,
@@ -155,9 +156,17 @@ def _end_jobs() -> None:
 
 
 def _descendants(pid: int) -> set[int]:
+    """Return the processes below one, without those that clean up after a killed one."""
     found: set[int] = set()
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):  # it ended meanwhile
             for child in map(int, path.read_text().split()):
-                found |= {child} | _descendants(child)
+                if not _cleans_up(child):
+                    found |= {child} | _descendants(child)
     return found
+
+
+def _cleans_up(pid: int) -> bool:
+    with suppress(OSError):
+        return AFTER_EXIT.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return False

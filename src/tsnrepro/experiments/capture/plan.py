@@ -8,7 +8,7 @@ from tsnrepro.experiments.capture.settings import CaptureSettings
 from tsnrepro.runner.design import Planned, TrialFactors, in_blocks, nominal_seconds
 
 # Starting and fetching the captures; only the first estimate of time uses it.
-_SET_UP_SECONDS = 4.0
+_SET_UP_SECONDS = 1.3
 
 
 @dataclass(frozen=True, kw_only=True)

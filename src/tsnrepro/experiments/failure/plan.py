@@ -17,7 +17,7 @@ from tsnrepro.runner.design import (
     nominal_seconds,
 )
 
-_SET_UP_SECONDS = 1.3
+_SET_UP_SECONDS = 0.4
 # Switches whose data plane makes a fault; a link goes down at any switch.
 _DATA_PLANES = {
     "silent-death": SWITCHES,

@@ -10,7 +10,7 @@ from tsnrepro.experiments.latency.settings import LatencySettings
 from tsnrepro.runner.design import Planned, TrialFactors, in_blocks, nominal_seconds, numbered
 
 _STOPPING_RULE = "ratio of medians"
-_SET_UP_SECONDS = 0.7
+_SET_UP_SECONDS = 0.6
 # What sockperf waits before its test, except in namespaces of this machine.
 _WAIT_SECONDS = 2.0
 

@@ -20,8 +20,8 @@ from tsnrepro.runner.design import (
     nominal_seconds,
 )
 
-# Configuring, counters, and of iperf3 a connection; only the first estimate of time uses it.
-_SET_UP_SECONDS: dict[Generator, float] = {"iperf3": 0.7, "talker": 0.4}
+# Configuring and counters; only the first estimate of time uses it.
+_SET_UP_SECONDS = 0.2
 _OF_TESTBED = (*LINK_RATES, "elimination", "paths")
 
 
@@ -90,7 +90,7 @@ def _of_part(
     """Yield the trials of a part: its repetitions or, with ``up_to``, those beyond them."""
     least = part.repetitions or settings.repetitions
     repetitions = range(1, least + 1) if up_to is None else range(least + 1, up_to + 1)
-    nominal_s = nominal_seconds(kind, part.duration_s, _SET_UP_SECONDS[part.generator])
+    nominal_s = nominal_seconds(kind, part.duration_s, _SET_UP_SECONDS)
     for factors, repetition in product(_factors(part, settings), repetitions):
         yield factors.planned(
             repetition,

@@ -8,7 +8,7 @@ from tsnrepro.experiments.mausezahn.settings import MausezahnSettings
 from tsnrepro.runner.design import OMITTED, Planned, TrialFactors, in_blocks, nominal_seconds
 from tsnrepro.tools.mausezahn import PORT
 
-_SET_UP_SECONDS = 1.5
+_SET_UP_SECONDS = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import ClassVar
 from tsnrepro.experiments.ping.settings import PingSettings
 from tsnrepro.runner.design import Planned, TrialFactors, in_blocks
 
-_SET_UP_SECONDS = 2.0
+_SET_UP_SECONDS = 0.4
 
 
 @dataclass(frozen=True, kw_only=True)

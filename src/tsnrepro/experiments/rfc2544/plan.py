@@ -37,7 +37,7 @@ from tsnrepro.runner.design import (
 
 # Counters and set-up of one load trial, and its waits where it has those of RFC 2544, 23 (c) and
 # (e); only the first estimate of time uses them.
-_SET_UP_SECONDS = 0.5
+_SET_UP_SECONDS = 0.3
 _WAITS_SECONDS = 7.0
 # Load trials that MLRsearch needs at a time besides those of its final bounds.
 _MLR_EXTRA_TRIALS = 8

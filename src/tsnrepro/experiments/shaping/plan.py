@@ -9,7 +9,7 @@ from tsnrepro.experiments.shaping.settings import Mode, ShapingPart, ShapingSett
 from tsnrepro.runner.design import Planned, StallLimits, TrialFactors, in_blocks
 
 # Boot, configuration and collection; only the first estimate of time uses it.
-_SET_UP_SECONDS = {"guest": 8.0, "emulated": 1.4, "nic-pair": 2.5, "bench": 2.5}
+_SET_UP_SECONDS = {"guest": 8.0, "emulated": 0.9, "nic-pair": 2.5, "bench": 2.5}
 _MODEL_SECONDS = 0.1
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from tsnrepro.experiments.streams.settings import StreamsSettings
 from tsnrepro.runner.design import Planned, TrialFactors, in_blocks, nominal_seconds
 
-_SET_UP_SECONDS = 3.0
+_SET_UP_SECONDS = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)

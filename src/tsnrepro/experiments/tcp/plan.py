@@ -14,7 +14,7 @@ from tsnrepro.runner.design import (
     nominal_seconds,
 )
 
-_SET_UP_SECONDS = 0.7
+_SET_UP_SECONDS = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)

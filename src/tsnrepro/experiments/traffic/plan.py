@@ -8,7 +8,7 @@ from tsnrepro.config import Configuration
 from tsnrepro.experiments.traffic.settings import Mix, Source, TrafficSettings
 from tsnrepro.runner.design import Planned, TrialFactors, in_blocks, nominal_seconds
 
-_SET_UP_SECONDS = 0.6
+_SET_UP_SECONDS = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,7 +77,7 @@ class Backend(Protocol):
         request to the end, whatever their time. A request without an answer has no round trip and
         counts as dropped: in the model after 10 ms, on namespaces of this machine after 100 ms, by
         a library in sockperf's client. On other hosts sockperf waits for the answer until the test
-        ends, writes no log, and the trial fails: there faults have to be such as FRER masks.
+        ends and writes no log: there a lossy path without FRER is refused by TestbedError.
         """
         ...
 

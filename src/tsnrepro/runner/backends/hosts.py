@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
-from tsnrepro.common.errors import CommandError, ToolError
+from tsnrepro.common.errors import CommandError, TestbedError, ToolError
 from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER
 from tsnrepro.config import Configuration
+from tsnrepro.config.registry import LOCAL_KINDS
 from tsnrepro.native import streams
 from tsnrepro.native.streams.command import (
     READY,
@@ -500,7 +501,18 @@ class HostsBackend:
         keep: bool = True,
         faults: tuple[Fault, ...] = (),
     ) -> RoundTrips:
-        """Run ``sockperf ping-pong``, beside a load of our talker where one is requested."""
+        """Run ``sockperf ping-pong``, beside a load of our talker where one is requested.
+
+        Raises TestbedError if the path may lose frames and the hosts are not this machine's.
+        """
+        lossy = configuration == "control" and any(each.loses for each in faults)
+        if lossy and self._testbed.kind not in LOCAL_KINDS:
+            raise TestbedError(
+                "round trips over a path that loses frames are not counted on a testbed of kind "
+                f"{self._testbed.kind}: sockperf there waits for a lost answer until its test ends",
+                self._trial.experiment,
+                "Use faults that FRER masks, constant_rate with arrivals, or the testbed emulated",
+            )
         if beside_pps >= 1:
             filters = (_PING_PONG_STREAM, StreamFilter("udp", PORT))
             self._testbed.configure_streams([SwitchStream(f, configuration) for f in filters])
