@@ -237,7 +237,9 @@ def payload_rows(points: Sequence[PayloadPoint]) -> str:
 
 
 def _lines(rows: Iterable[Sequence[str]]) -> str:
-    return "".join(f"{' & '.join(row)} \\\\\n" for row in rows)
+    """Return rows of LaTeX; what is unknown is blank: columns of dashes show nothing."""
+    blank = [["" if text == TEX.unknown else text for text in row] for row in rows]
+    return "".join(f"{' & '.join(row)} \\\\\n" for row in blank)
 
 
 def _phase(point: LossPoint) -> int:
