@@ -21,6 +21,8 @@ CONSTANTS = {
 NAMES = re.compile(
     r"\bi210|P(?:90|99(?:\.9)?)(?!\d)|2홉|원 논문의 (?:그림|표) \d(?:, \d)?|그림 2는"
     r"|\(\d\)~|99th percentile"
+    # Of formulas.
+    r"|RFC~\d+|0과 \$L\$|L/2|\^2|\(2T\)|0\.99?L"
 )
 PAPER = Manuscript("software-bridge", NAMES)
 # No part has a receiving thread for each port.

@@ -20,6 +20,8 @@ CONSTANTS = {
 NAMES = re.compile(
     r"802\.1Q(?:bv)?|RFC~5481|\bi2(?:10|25)|P(?:50|95|99)(?!\d)"
     r"|보고서의 (?:방법|(?:Prio )?결과) \d절|보고서의 그림 \d(?:, \d)?|정의상 0과"
+    # Of formulas.
+    r"|RFC~\d+|0과 \$L\$|[LT]/2|4L|\^2|\{2T\}|\(1-q\)"
 )
 PAPER = Manuscript("tas-evaluation", NAMES)
 # Results that carry every sentence, by pattern of their keys.

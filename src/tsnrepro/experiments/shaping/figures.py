@@ -246,7 +246,8 @@ def _mark_tails(axes: Axes, part: ShapingPart, load: str, modes: Iterable[str]) 
     for mode, (latency, above) in published_tails(part.kind, load).items():
         if mode in modes and len(latency):
             label = f"{_LABELS[mode]}, published"
-            mark_published(axes, latency, above, _COLOURS[mode], _MARKS[mode], label)
+            colour, marker = _COLOURS[mode], _MARKS[mode]
+            mark_published(axes, latency, above, colour, marker=marker, label=label)
 
 
 def _tail_axes(axes: Axes) -> None:
