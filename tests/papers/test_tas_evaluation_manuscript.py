@@ -73,11 +73,11 @@ class TestPages(PagesOfShaping):
 
     def test_every_figure_of_the_document_stands_on_the_pages(self, built):
         text = PAPER.squeezed(built)
-        assert "(보고서의마지막그림)" in text
+        assert "보고서의마지막그림)" in text
         drawn = {path.stem for path in (built / "paper" / "figures").rglob("*.pdf")}
         assert drawn >= {
             *("phase-scatter-idle", "phase-histogram-loaded", "long-cycle-idle"),
-            *("long-cycle-loaded", "long-cycle-prio", "latency-by-cycle"),
+            *("long-cycle-loaded", "long-cycle-synchronised-loaded", "latency-by-cycle"),
         }
 
     @pytest.mark.parametrize(
