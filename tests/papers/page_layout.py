@@ -65,8 +65,8 @@ def floats_and_mentions(pdf):
 
 # --- lines that stand alone ---------------------------------------------------------------------
 
-# In points: less than an indent, and more than the pitch of the text.
-_INDENT, _PITCH = 5, 14
+# In points: less than an indent, and more than the pitch of text with fonts of two scripts.
+_INDENT, _PITCH = 5, 17
 _XHTML = "{http://www.w3.org/1999/xhtml}"
 
 
