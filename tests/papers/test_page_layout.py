@@ -37,3 +37,36 @@ def test_a_float_has_the_page_of_its_first_mention(tmp_path, monkeypatch):
     (tmp_path / "a.aux").write_text(LABELS, encoding="utf-8")
     found = list(page_layout.floats_and_mentions(tmp_path / "a.pdf"))
     assert found == [("figure", "2", 3, 3), ("table", "IV", 1, 2), ("table", "5", 2, 3)]
+
+
+def column(*lines, left=50.0, top=60.0):
+    """Return lines of (text, indent, width), 12 points apart."""
+    return [
+        page_layout.Line(text, left + indent, top + 12 * number, left + indent + width)
+        for number, (text, indent, width) in enumerate(lines)
+    ]
+
+
+FULL, OTHER = ("a line of the text", 0, 250), ("another line of", 0, 250)
+LAST, FIRST = ("ends here.", 0, 60), ("A paragraph begins", 10, 240)
+
+
+@pytest.mark.parametrize(
+    ("foot", "head", "alone"),
+    [
+        ([FULL, OTHER], [LAST, FIRST, FULL], ["ends here."]),
+        ([FULL, OTHER], [OTHER, LAST, FIRST], []),
+        ([FULL, LAST], [("A. Heading", 0, 60), FIRST, FULL], []),
+        ([FIRST, FULL], [FIRST, FULL, LAST], []),
+    ],
+    ids=["alone", "two lines", "heading", "paragraph"],
+)
+def test_a_last_line_alone_at_the_head_of_a_column_is_found(foot, head, alone):
+    columns = [column(*foot), column(*head, left=320.0)]
+    assert [line.text for line in page_layout.last_lines_alone(columns)] == alone
+
+
+def test_cells_of_a_table_are_no_last_lines():
+    head = [*column(LAST, FIRST, left=320.0), page_layout.Line("12.3", 400.0, 61.0, 420.0)]
+    head.sort(key=lambda line: line.top)
+    assert not list(page_layout.last_lines_alone([column(FULL, OTHER), head]))

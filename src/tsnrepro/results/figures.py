@@ -167,15 +167,23 @@ def save_pdf(figure: Figure, folder: str | Path, name: str) -> Path:
     return path
 
 
-def mark_published(axes: Axes, x: Any, y: Any, colour: Any = "black") -> None:
+def mark_published(
+    axes: Axes,
+    x: Any,
+    y: Any,
+    colour: Any = "black",
+    *,
+    marker: str = "x",
+    label: str = "published",
+) -> None:
     """Mark what a document prints with crosses, in the colour of what they stand for.
 
-    The first are in the legend of the panel, in black.
+    The first of a label are in the legend of the panel, in black.
     """
-    style: dict[str, Any] = {"marker": "x", "linestyle": "", "markersize": 4.5, "zorder": 4}
+    style: dict[str, Any] = {"marker": marker, "linestyle": "", "markersize": 4.5, "zorder": 4}
     axes.plot(x, y, color=colour, markeredgewidth=1.1, **style)
-    if "published" not in axes.get_legend_handles_labels()[1]:
-        axes.plot([], [], color="black", markeredgewidth=1.1, label="published", **style)
+    if label not in axes.get_legend_handles_labels()[1]:
+        axes.plot([], [], color="black", markeredgewidth=1.1, label=label, **style)
 
 
 def fill(configuration: str) -> dict[str, Any]:

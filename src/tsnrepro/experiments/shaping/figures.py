@@ -45,6 +45,8 @@ _COLOURS: dict[str, tuple] = dict(
 _STYLES: dict[str, Any] = dict(
     zip(_MODES, ("-", "--", "-.", (0, (4, 1, 1, 1, 1, 1)), ":", ":", ":"), strict=True)
 )
+# Of published values: they differ in grey.
+_MARKS: dict[str, str] = {"tas": "x", "prio": "+", "cbs": "+", "fifo": "1"}
 _MOST_POINTS = 800
 _BINS = 60
 _WINDOW_COLOUR = "0.9"
@@ -243,7 +245,9 @@ def published_tails(kind: str, load: str) -> dict[str, tuple[Array, Array]]:
 def _mark_tails(axes: Axes, part: ShapingPart, load: str, modes: Iterable[str]) -> None:
     for mode, (latency, above) in published_tails(part.kind, load).items():
         if mode in modes and len(latency):
-            mark_published(axes, latency, above, _COLOURS[mode])
+            label = f"{_LABELS[mode]}, published"
+            colour, marker = _COLOURS[mode], _MARKS[mode]
+            mark_published(axes, latency, above, colour, marker=marker, label=label)
 
 
 def _tail_axes(axes: Axes) -> None:
@@ -269,7 +273,7 @@ def histogram_and_tail(
         _tail(right, values, label=_LABELS[mode], **_line(mode))
     _mark_tails(right, part, IDLE, samples)
     _tail_axes(right)
-    _key(figure, right)
+    _key(figure, right, columns=2)
     return figure
 
 
@@ -277,7 +281,7 @@ def loaded_tails(
     run: Run,
     part: ShapingPart,
     testbed: str,
-    modes: Sequence[str] = ("tas", "fifo"),
+    modes: Sequence[str] = ("tas", "prio", "fifo"),
     load: str = LOADED,
 ) -> Figure:
     """Draw latency under load: complementary distributions of some modes."""
@@ -290,7 +294,7 @@ def loaded_tails(
         _tail(axes, values, label=_LABELS[mode], **_line(mode))
     _mark_tails(axes, part, load, samples)
     _tail_axes(axes)
-    _key(figure, axes)
+    _key(figure, axes, columns=3)
     return figure
 
 
@@ -301,7 +305,7 @@ def distributions(
     modes: Sequence[str] = ("direct", "tas", "cbs", "fifo"),
     names: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Draw complementary distributions of every mode, without load (dotted) and with it."""
+    """Draw complementary distributions of every mode, without load (thin lines) and with it."""
     figure, (axes,) = _panels(1, 2.9, testbed)
     known = dict(_LABELS) | {"fifo": "best effort"} | dict(names or {})
     for load in (IDLE, LOADED):
@@ -311,8 +315,8 @@ def distributions(
                 axes,
                 values,
                 color=_COLOURS[mode],
-                linestyle=":" if load == IDLE else _STYLES[mode],
-                linewidth=1.2,
+                linestyle=_STYLES[mode],
+                linewidth=0.6 if load == IDLE else 1.6,
                 label=known[mode] if load == IDLE else f"{known[mode]}, loaded",
             )
         _mark_tails(axes, part, load, samples)
