@@ -118,6 +118,16 @@ def check_login(shell: Shell, measured: list[str]) -> None:
         )
 
 
+def check_master(shell: Shell, device: str) -> None:
+    """Refuse a port of a bridge or bond, which measured frames would reach."""
+    if master := link_of(shell, device).get("master"):
+        raise TestbedError(
+            f"{device} is a port of {master}, a bridge or bond",
+            shell.name,
+            f"`ip link set dev {device} nomaster` on the host, or use another port",
+        )
+
+
 def save(shell: Shell, device: str) -> dict[str, Any]:
     """Return the state of a port that :func:`restore` restores."""
     link = link_of(shell, device)
@@ -137,7 +147,7 @@ def save(shell: Shell, device: str) -> dict[str, Any]:
         "up": "UP" in link["flags"],
         "promiscuous": "PROMISC" in link["flags"],
         "mtu": link["mtu"],
-        "offloads": _offloads(features),
+        "offloads": ethtool.changeable_features(features),
         "clsact": any(kind in ("clsact", "ingress") for kind in kinds),
         "disable_ipv6": ipv6.strip(),
     }
@@ -168,7 +178,7 @@ def check_queues(shell: Shell, device: str) -> None:
         raise TestbedError(
             f"{device} has configured queues: {', '.join(queues)}",
             shell.name,
-            f"`tc qdisc del dev {device} root` on the host, or use another card",
+            f"`tc qdisc del dev {device} root` on the host, or use another port",
         )
 
 
@@ -258,10 +268,3 @@ def link_commands(device: str, now: dict[str, Any], state: dict[str, Any]) -> It
 def _ipv6_key(device: str) -> str:
     # With slashes, because a VLAN's device has a dot in its name.
     return f"net/ipv6/conf/{device}/disable_ipv6"
-
-
-def _offloads(text: str) -> dict[str, bool]:
-    """Return the features that :func:`prepare` disables, if the card lets them be changed."""
-    features = ethtool.parse_features(text)
-    found = {short: features.get(long) for short, long in ethtool.OFFLOADS.items()}
-    return {short: state[0] for short, state in found.items() if state and not state[1]}
