@@ -288,20 +288,20 @@ def test_a_benchs_port_shapes_by_every_mode_that_its_kernel_has(guests):
     port = Refusing()
     assert probe_chip(port, "eth0") == "other"
     modes = {"tas": "taprio", "cbs": "cbs", "etf": "etf", "prio": "prio", "fifo": "bfifo"}
-    asked = [(f"probe {n}", argv) for n, (argv, _) in enumerate(port.asked)]
+    asked = [(f"probe-{n}", argv) for n, (argv, _) in enumerate(port.asked)]
     for mode in modes:
         chosen = part_of_a_port(modes=[mode], idle_slope_mbps=20.0)
         queues = card_queues.commands(chosen, mode, "eth0", "other")
-        asked += [(f"{mode} {n}", tuple(argv)) for n, argv in enumerate(queues)]
-        asked.append((f"{mode} shown", tc("-j qdisc show dev eth0")))
-        asked.append((f"{mode} end", tc("qdisc del dev eth0 root")))
+        asked += [(f"{mode}-{n}", tuple(argv)) for n, argv in enumerate(queues)]
+        asked.append((f"{mode}-shown", tc("-j qdisc show dev eth0")))
+        asked.append((f"{mode}-end", tc("qdisc del dev eth0 root")))
     done = guests.run(job(*(Step(name, "talker", argv, 5) for name, argv in asked))).steps
     for number, (argv, status) in enumerate(port.asked):
-        assert (done[f"probe {number}"].exit_status == 0) == (status == 0), argv
+        assert (done[f"probe-{number}"].exit_status == 0) == (status == 0), argv
     for name, _ in asked[len(port.asked) :]:
         assert done[name].exit_status == 0, (name, done[name].stderr)
     for mode, kind in modes.items():
-        assert kind in {row["kind"] for row in json.loads(done[f"{mode} shown"].stdout)}
+        assert kind in {row["kind"] for row in json.loads(done[f"{mode}-shown"].stdout)}
 
 
 def test_the_guests_kernel_has_what_the_probe_tries(guests):
