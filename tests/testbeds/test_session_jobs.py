@@ -478,7 +478,7 @@ def test_a_job_beyond_its_deadline_leaves_nothing(rack, lived_in, unchanged):
 def test_a_set_up_that_fails_leaves_nothing(rack, lived_in, unchanged):
     """The last port's MTU, when all others are set up."""
     small = LinkEnd("listener", "eth0", mtu=20)
-    with pytest.raises(TestbedError, match=r"mtu.*\(listener: ip link set dev eth0 mtu 20\)"):
+    with pytest.raises(TestbedError, match=r"mtu.*\(listener# ip link set dev eth0 mtu 20\)"):
         SessionJobs(rack.hosts).run(job(links=(LINKS[0], Link(LINKS[1].one, small)), **SET_UP))
 
 
