@@ -15,6 +15,7 @@ from tsnrepro.config.campaigns import Selection
 from tsnrepro.config.files import analysed_experiment
 from tsnrepro.config.registry import experiments
 from tsnrepro.records.integrity import check_seals
+from tsnrepro.runner.testbed import NOT_MEASURED
 from tsnrepro.workflow.campaign_output import EXPECTED, STOPPING
 from tsnrepro.workflow.forecast import as_text, elapsed_s, forecasts_of
 from tsnrepro.workflow.notebooks import PAGE
@@ -40,6 +41,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Notebooks end with this process, even if it is killed.
 os.environ.setdefault("TSNREPRO_WORKFLOW_PID", str(os.getpid()))
+
+# A missing trial of a bench that is shown as baseline would be measured through the selected device.
+os.environ[NOT_MEASURED] = " ".join(PLAN.unselected_benches)
 
 AGAINST = config.get("against", "")
 PAPERS = [f"{paper.folder}/{paper.name}.pdf" for paper in PLAN.papers]

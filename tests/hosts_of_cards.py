@@ -95,7 +95,7 @@ class CardOfTest:
         if words.startswith(("tc -j", "ip -j")):
             return "[]"
         if words.startswith("cat /sys/class/net/"):
-            shown = {"address": MACS[self.name], "duplex": "full"}
+            shown = {"address": MACS[self.name], "duplex": "full", "carrier": "1"}
             return shown.get(words.rpartition("/")[2], "1000") + "\n"
         if words.startswith("ethtool --show-eee"):
             return "EEE settings for enp3s0:\n\tEEE status: enabled - active\n"

@@ -107,6 +107,8 @@ class Pc:
             else:
                 self._bridge(f"br{path}", one, other)
         for port in self.ports:
+            # As drivers of cards have it.
+            self.run("ethtool", "-K", port, "tx-tcp-mangleid-segmentation", "off")
             self.run("ip", "link", "set", port, "up")
         return self
 

@@ -6,6 +6,8 @@ import pytest
 
 from tsnrepro.common.errors import ConfigurationError, TestbedError
 from tsnrepro.config import BenchSettings, parse
+from tsnrepro.config.files import campaign
+from tsnrepro.runner.testbed import NOT_MEASURED, open_for
 from tsnrepro.testbeds import commands
 from tsnrepro.testbeds.bench.ports import give_back
 from tsnrepro.testbeds.doctor import bench, bench_frames
@@ -57,3 +59,12 @@ def test_frames_are_sent_unless_a_check_stops(monkeypatch, capsys, verdict, send
 def test_a_bench_is_configured_by_no_command():
     with pytest.raises(ConfigurationError, match="not of kind rack"):
         commands.configure(NAME, "frer", dry_run=True)
+
+
+def test_a_bench_that_is_only_shown_is_not_measured(monkeypatch):
+    """Its missing trials would be measured through the device of the selected bench."""
+    monkeypatch.setenv(NOT_MEASURED, "cable bench-example")
+    with pytest.raises(TestbedError, match=r"'bench-example' lacks trials.*testbed=bench-example"):
+        open_for("loss", "bench-example", campaign("quick"), "a test")
+    monkeypatch.setenv(NOT_MEASURED, "cable")
+    open_for("loss", "bench-example", campaign("quick"), "a test")

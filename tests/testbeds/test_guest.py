@@ -14,16 +14,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shaping_parts import part
 
 from tsnrepro.common.errors import JobDeadlineError, TestbedError
+from tsnrepro.experiments.shaping import card_queues
 from tsnrepro.native import streams
 from tsnrepro.native.streams import command
 from tsnrepro.native.streams.log import read_listener_log
 from tsnrepro.testbeds import requirements
+from tsnrepro.testbeds.bench.jobs import probe_chip
 from tsnrepro.testbeds.emulated import local_jobs
 from tsnrepro.testbeds.guest import initramfs, kernel
 from tsnrepro.testbeds.guest import testbed as guest_testbed
 from tsnrepro.testbeds.guest.testbed import GuestTestbed
+from tsnrepro.testbeds.hosts.host import Completed
 from tsnrepro.testbeds.jobs import results
 from tsnrepro.testbeds.jobs.job import Bridge, Job, Link, LinkEnd, Pause, Step, Stop, Vlan
 from tsnrepro.tools.qdisc import VETH_MBPS, cbs, credits_of, pin_queues
@@ -84,10 +88,28 @@ def job(*steps, **changes) -> Job:
 # --- what it is for ----------------------------------------------------------------------------
 
 
-def taprio_job(seed: int) -> Job:
+def taprio_of_all_classes() -> tuple[str, ...]:
     gates = f"sched-entry S df {OPEN_NS} sched-entry S 20 {CLOSE_NS - OPEN_NS}"
     gates += f" sched-entry S df {CYCLE_NS - CLOSE_NS} clockid CLOCK_TAI"
-    taprio = tc(f"qdisc replace dev eth0 root handle 1: taprio {CLASSES} base-time 0 {gates}")
+    return tc(f"qdisc replace dev eth0 root handle 1: taprio {CLASSES} base-time 0 {gates}")
+
+
+def part_of_a_port(**changes):
+    """Return a part of end stations whose gate of class 5 is open in the second quarter."""
+    windows = [
+        {"open_classes": [0], "interval_ns": OPEN_NS},
+        {"open_classes": [5], "interval_ns": CLOSE_NS - OPEN_NS},
+        {"open_classes": [0], "interval_ns": CYCLE_NS - CLOSE_NS},
+    ]
+    return part(gates={"entries": windows}, **changes)
+
+
+def taprio_of_a_benchs_port() -> tuple[str, ...]:
+    (argv,) = card_queues.commands(part_of_a_port(), "tas", "eth0", "other")
+    return tuple(argv)
+
+
+def taprio_job(seed: int, taprio: tuple[str, ...]) -> Job:
     listen = command.listener(
         str(streams.listener()),
         [5000],
@@ -114,10 +136,13 @@ def taprio_job(seed: int) -> Job:
     )
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_packets_of_a_gated_class_leave_while_its_gate_is_open(guests, seed):
+@pytest.mark.parametrize(
+    ("seed", "taprio"),
+    [(1, taprio_of_all_classes), (2, taprio_of_all_classes), (3, taprio_of_a_benchs_port)],
+)
+def test_packets_of_a_gated_class_leave_while_its_gate_is_open(guests, seed, taprio):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    result = guests.run(taprio_job(seed)).check()
+    result = guests.run(taprio_job(seed, taprio())).check()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     arrivals = read_listener_log(result.file("/tmp/arrivals"))
     assert len(np.unique(arrivals["sequence"])) == PACKETS
@@ -136,7 +161,7 @@ def test_packets_of_a_gated_class_leave_while_its_gate_is_open(guests, seed):
 
 def test_a_kernel_that_has_taprio_needs_no_guest(guests, monkeypatch):
     """What runs a job on this machine, run in a guest in place of a machine with such a kernel."""
-    inner = taprio_job(3)
+    inner = taprio_job(3, taprio_of_all_classes())
     # The guest has no file system besides its root.
     monkeypatch.setattr(local_jobs, "_mounts", list)
     text = f"{shlex.join(local_jobs._command(inner))} </in/files >/tmp/brought"
@@ -242,6 +267,41 @@ def test_credit_holds_a_saturating_talker_to_its_idle_slope(guests):
     seconds = (arrived.last_ns - arrived.first_ns) / 1e9
     rate_mbps = (arrived.unique - 1) * frame_bytes * 8 / seconds / 1e6
     assert rate_mbps == pytest.approx(idle_slope_mbps, rel=0.02)
+
+
+class Refusing:
+    """A host whose driver has neither gates nor launch times; it keeps what it was asked."""
+
+    name = "talker"
+
+    def __init__(self):
+        self.asked = []
+
+    def run(self, argv, **_):
+        status = 0 if "mqprio" in argv or (argv[2] == "del" and self.asked[-2:-1]) else 2
+        self.asked.append((tuple(argv), status))
+        return Completed(self.name, tuple(argv), status, "", "", 0.0, 0.0)
+
+
+def test_a_benchs_port_shapes_by_every_mode_that_its_kernel_has(guests):
+    """A veth device refuses what only cards can, and the kernel accepts what is set instead."""
+    port = Refusing()
+    assert probe_chip(port, "eth0") == "other"
+    modes = {"tas": "taprio", "cbs": "cbs", "etf": "etf", "prio": "prio", "fifo": "bfifo"}
+    asked = [(f"probe-{n}", argv) for n, (argv, _) in enumerate(port.asked)]
+    for mode in modes:
+        chosen = part_of_a_port(modes=[mode], idle_slope_mbps=20.0)
+        queues = card_queues.commands(chosen, mode, "eth0", "other")
+        asked += [(f"{mode}-{n}", tuple(argv)) for n, argv in enumerate(queues)]
+        asked.append((f"{mode}-shown", tc("-j qdisc show dev eth0")))
+        asked.append((f"{mode}-end", tc("qdisc del dev eth0 root")))
+    done = guests.run(job(*(Step(name, "talker", argv, 5) for name, argv in asked))).steps
+    for number, (argv, status) in enumerate(port.asked):
+        assert (done[f"probe-{number}"].exit_status == 0) == (status == 0), argv
+    for name, _ in asked[len(port.asked) :]:
+        assert done[name].exit_status == 0, (name, done[name].stderr)
+    for mode, kind in modes.items():
+        assert kind in {row["kind"] for row in json.loads(done[f"{mode}-shown"].stdout)}
 
 
 def test_the_guests_kernel_has_what_the_probe_tries(guests):
@@ -360,8 +420,8 @@ def test_a_guest_beside_others_measures_the_same(guests):
     not; the way from an open gate to the stamp takes the same instructions in all.
     """
     with ThreadPoolExecutor(2) as pool:
-        beside = list(pool.map(guests.run, [taprio_job(3)] * 2))
-    alone = delays_through_the_open_gate(guests.run(taprio_job(3)))
+        beside = list(pool.map(guests.run, [taprio_job(3, taprio_of_all_classes())] * 2))
+    alone = delays_through_the_open_gate(guests.run(taprio_job(3, taprio_of_all_classes())))
     for result in beside:
         np.testing.assert_allclose(delays_through_the_open_gate(result), alone, rtol=0.02)
 
@@ -394,6 +454,7 @@ def test_a_testbed_that_closes_ends_its_guests():
 KILLED = """
     from tsnrepro.testbeds.jobs.job import Job, Link, LinkEnd, Step
     from tsnrepro.testbeds.guest.testbed import GuestTestbed
+from tsnrepro.testbeds.hosts.host import Completed
     spin = Step("spin", "a", ("sh", "-c", "while :; do :; done"), 1000)
     with GuestTestbed() as guests:
         link = Link(LinkEnd("a", "eth0"), LinkEnd("b", "eth0"))

@@ -236,7 +236,11 @@ class TestDeviceReport:
 
     def test_the_baseline_stands_beside(self, bench):
         bench()
-        (paper,) = plan(Selection(testbed="device", experiments=["loss", "latency"])).papers
+        found = plan(Selection(testbed="device", experiments=["loss", "latency"]))
+        (paper,) = found.papers
+        # The device is cabled now, so the cable is not measured.
+        assert found.unselected_benches == ["cable"]
+        assert plan(Selection(testbed="cable", experiments=["loss"])).unselected_benches == []
         assert [run.testbed for run in paper.columns["selected"]] == ["device"] * 2
         assert paper.columns["baseline"] == (
             SelectedRun("cable", "quick", "loss"),

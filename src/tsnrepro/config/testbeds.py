@@ -45,7 +45,9 @@ class EmulatedSettings(ConfigModel):
     """Wire rate of every link, in Mb/s; preamble, gap and FCS count."""
     member_link_rate_mbps: LinkRateMbps | None = None
     """Wire rate of the member paths, in Mb/s; by default ``link_rate_mbps``. If it is lower, the
-    first switch's queues drop what exceeds it."""
+    first switch's queues drop what exceeds it, unless ``queue_bytes`` is more than the talker's
+    send buffer (net.core.wmem_default) lets wait: the kernel then slows the talker down, and a
+    search for the throughput ends at the generator's limit."""
     queue_bytes: QueueBytes = 262144
     """Limit of each egress queue, in bytes. The default holds 2 ms at 1 Gb/s. Hosts' queues hold at
     least 131,072 bytes, what a talker catches up with after a stall."""

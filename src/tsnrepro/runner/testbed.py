@@ -1,7 +1,9 @@
 """Open the testbed of a configuration file."""
 
+import os
 from typing import Any
 
+from tsnrepro.common.errors import TestbedError
 from tsnrepro.config import (
     BenchSettings,
     EmulatedSettings,
@@ -16,6 +18,9 @@ from tsnrepro.config.files import testbed_settings
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.testbeds.choose import needed_qdiscs
 from tsnrepro.testbeds.protocol import JobTestbed, Testbed
+
+NOT_MEASURED = "TSNREPRO_NOT_MEASURED"
+"""Environment variable: testbeds whose records are read and not added to, separated by blanks."""
 
 
 def open_testbed(name: str, campaign: Campaign, purpose: str, **overrides: Any) -> Testbed:
@@ -72,7 +77,15 @@ def open_for(
 
     Where the experiment has networks of its own, a bench runs jobs; where it needs queueing
     disciplines, an emulated testbed runs them on this machine's kernel.
+
+    Raises TestbedError if the testbed is one that is not to be measured.
     """
+    if name in os.environ.get(NOT_MEASURED, "").split():
+        raise TestbedError(
+            f"the record of testbed '{name}' lacks trials, and another testbed is selected",
+            purpose,
+            f"Cable its ports as its file says, then `snakemake --config testbed={name}`",
+        )
     settings = testbed_settings(name)
     declared = experiment_of(experiment)
     if declared.own_network and isinstance(settings, BenchSettings):

@@ -1,6 +1,7 @@
 """ethtool(8): offloads and time stamping of a network card."""
 
 import re
+from itertools import pairwise
 
 OFFLOADS = {
     "tso": "tcp-segmentation-offload",
@@ -14,7 +15,7 @@ OFFLOADS = {
 }
 """Features that are off while measuring: names in ``ethtool -K`` and in ``ethtool -k``."""
 
-_FEATURE = re.compile(r"^[ \t]*([\w-]+): (on|off)( \[fixed\])?", re.MULTILINE)
+_FEATURE = re.compile(r"^([\w-]+): (on|off)( \[fixed\])?", re.MULTILINE)
 _CAPABILITIES = ("hardware-transmit", "hardware-receive", "hardware-raw-clock")
 # Formerly, and since ethtool 6.14.
 _CLOCK = re.compile(r"(?:PTP Hardware Clock|provider index):\s*(\d+)")
@@ -34,6 +35,18 @@ def parse_features(text: str) -> dict[str, tuple[bool, bool]]:
     """Return whether each feature in ``ethtool -k`` is on, and whether it is fixed."""
     found = _FEATURE.findall(text)
     return {name: (value == "on", bool(fixed)) for name, value, fixed in found}
+
+
+def changeable_features(text: str) -> dict[str, bool]:
+    """Return whether each feature in ``ethtool -k`` that can be changed is on.
+
+    Those that sum up others are left out: set to on, they turn on all of them, also what a card's
+    driver has off, such as ``tx-tcp-mangleid-segmentation``.
+    """
+    lines = text.splitlines()
+    sums = {one for one, below in pairwise(lines) if below[:1].isspace() and not one[:1].isspace()}
+    singles = "\n".join(line.strip() for line in lines if line not in sums)
+    return {name: on for name, (on, fixed) in parse_features(singles).items() if not fixed}
 
 
 def clock_index(text: str) -> int | None:

@@ -12,7 +12,7 @@ from tsnrepro.config.bench import CABLE, BenchSettings
 from tsnrepro.config.campaigns import Campaign, Selection
 from tsnrepro.config.files import campaign, raw_root, testbed_settings
 from tsnrepro.config.papers import BASELINE, SELECTED, manuscripts, sources_of
-from tsnrepro.config.registry import SHARED_KINDS, Experiment, experiment
+from tsnrepro.config.registry import BENCH, SHARED_KINDS, Experiment, experiment
 from tsnrepro.imports import manifest
 from tsnrepro.runner.plan import is_recorded
 from tsnrepro.testbeds import choose
@@ -86,6 +86,16 @@ class SelectionPlan:
     def report(self) -> str:
         """The folder of the report and the ledger."""
         return f"{RESULTS}/reports/{self.name}"
+
+    @property
+    def unselected_benches(self) -> list[str]:
+        """The benches that only papers show: what lies between their ports now is another device.
+
+        Their records are listed and analysed, and lack no trial: none is measured.
+        """
+        selected = {run.testbed for run in self.runs}
+        shown = {run.testbed for paper in self.papers for run in paper.runs} - selected
+        return sorted(name for name in shown if testbed_settings(name).kind == BENCH)
 
     def summary(self) -> str:
         """Return in one line which testbeds are used and why."""

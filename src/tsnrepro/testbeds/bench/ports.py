@@ -111,12 +111,7 @@ def _check_device(shell: Shell, device: str, *, virtual: bool) -> None:
 
 def _check_unused(shell: Shell, device: str) -> None:
     """Refuse a port whose own traffic a campaign would cut off."""
-    if master := ports.link_of(shell, device).get("master"):
-        raise TestbedError(
-            f"{device} is a port of {master}, a bridge or bond",
-            HERE,
-            f"`ip link set dev {device} nomaster`, or name another port",
-        )
+    ports.check_master(shell, device)
     entries = shell.query(["ls", f"/sys/class/net/{device}"]).stdout.split()
     if uppers := [name.removeprefix("upper_") for name in entries if name.startswith("upper_")]:
         raise TestbedError(

@@ -83,15 +83,10 @@ def addresses(shell: Shell, device: str) -> list[str]:
     return sorted(f"{e['local']}/{e['prefixlen']}" for e in found if e["family"] == "inet")
 
 
-def server_address(shell: Shell) -> str:
-    """Return the host's own address of the SSH connection, empty if there is none."""
-    # A link-local address has its device after a percent sign.
-    return shell.read(["sh", "-c", _SERVER]).strip().partition("%")[0]
-
-
 def login_device(shell: Shell, measured: list[str]) -> str | None:
     """Return the device of the SSH connection: the measured port below it, if there is one."""
-    server = server_address(shell)
+    # A link-local address has its device after a percent sign.
+    server = shell.read(["sh", "-c", _SERVER]).strip().partition("%")[0]
     shown = read_json(shell, ["ip", "-j", "addr", "show"])
     links = [link for link in shown if "ifname" in link]
     for link in links:
@@ -123,6 +118,16 @@ def check_login(shell: Shell, measured: list[str]) -> None:
         )
 
 
+def check_master(shell: Shell, device: str) -> None:
+    """Refuse a port of a bridge or bond, which measured frames would reach."""
+    if master := link_of(shell, device).get("master"):
+        raise TestbedError(
+            f"{device} is a port of {master}, a bridge or bond",
+            shell.name,
+            f"`ip link set dev {device} nomaster` on the host, or use another port",
+        )
+
+
 def save(shell: Shell, device: str) -> dict[str, Any]:
     """Return the state of a port that :func:`restore` restores."""
     link = link_of(shell, device)
@@ -142,23 +147,18 @@ def save(shell: Shell, device: str) -> dict[str, Any]:
         "up": "UP" in link["flags"],
         "promiscuous": "PROMISC" in link["flags"],
         "mtu": link["mtu"],
-        "offloads": _offloads(features),
+        "offloads": ethtool.changeable_features(features),
         "clsact": any(kind in ("clsact", "ingress") for kind in kinds),
         "disable_ipv6": ipv6.strip(),
     }
 
 
-def qdiscs(shell: Shell, device: str) -> list[dict[str, Any]]:
-    """Return the configured queueing disciplines of a port, filters among them."""
-    shown = read_json(shell, ["tc", "-j", "qdisc", "show", "dev", device])
-    # The kernel's defaults have no handle.
-    return [row for row in shown if row["handle"] != "0:"]
-
-
 def configured_qdiscs(shell: Shell, device: str) -> list[str]:
-    """Return the kinds of the configured queueing disciplines of a port, but filters."""
-    kinds = [row["kind"] for row in qdiscs(shell, device)]
-    return [kind for kind in kinds if kind not in ("clsact", "ingress")]
+    """Return the kinds of the queueing disciplines that were configured on a port."""
+    shown = read_json(shell, ["tc", "-j", "qdisc", "show", "dev", device])
+    filters = ("clsact", "ingress")
+    # The kernel's defaults have no handle.
+    return [r["kind"] for r in shown if r["handle"] != "0:" and r["kind"] not in filters]
 
 
 def check_filters(shell: Shell, device: str, state: dict[str, Any]) -> None:
@@ -178,7 +178,7 @@ def check_queues(shell: Shell, device: str) -> None:
         raise TestbedError(
             f"{device} has configured queues: {', '.join(queues)}",
             shell.name,
-            f"`tc qdisc del dev {device} root` on the host, or use another card",
+            f"`tc qdisc del dev {device} root` on the host, or use another port",
         )
 
 
@@ -268,10 +268,3 @@ def link_commands(device: str, now: dict[str, Any], state: dict[str, Any]) -> It
 def _ipv6_key(device: str) -> str:
     # With slashes, because a VLAN's device has a dot in its name.
     return f"net/ipv6/conf/{device}/disable_ipv6"
-
-
-def _offloads(text: str) -> dict[str, bool]:
-    """Return the features that :func:`prepare` disables, if the card lets them be changed."""
-    features = ethtool.parse_features(text)
-    found = {short: features.get(long) for short, long in ethtool.OFFLOADS.items()}
-    return {short: state[0] for short, state in found.items() if state and not state[1]}

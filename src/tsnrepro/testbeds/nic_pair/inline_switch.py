@@ -38,7 +38,6 @@ class InlineSwitch:
             found[device] = {
                 "up": "UP" in link["flags"],
                 "mtu": link["mtu"],
-                "master": link.get("master"),
                 "queues": ports.configured_qdiscs(self._shell, device),
             }
         trusted = [self.devices[role] for role in _TRUSTED]
@@ -55,22 +54,14 @@ class InlineSwitch:
         Raises TestbedError if a port is in a bridge or has queues, or there is a bridge of this
         name.
         """
-        bridge, where = self._settings.bridge, self._shell.name
-        for device, port in state["ports"].items():
-            if port["master"]:
-                raise TestbedError(
-                    f"{device} is a port of {port['master']}",
-                    where,
-                    f"`ip link set dev {device} nomaster` on the board, or use another port",
-                )
-            if port["queues"]:
-                raise TestbedError(
-                    f"{device} has configured queues: {', '.join(port['queues'])}",
-                    where,
-                    f"`tc qdisc del dev {device} root` on the board, or use another port",
-                )
+        bridge = self._settings.bridge
+        for device in state["ports"]:
+            ports.check_master(self._shell, device)
+            ports.check_queues(self._shell, device)
         if state["bridge"]:
-            raise TestbedError(f"device {bridge} already exists", where, "Set another `bridge`")
+            raise TestbedError(
+                f"device {bridge} already exists", self._shell.name, "Set another `bridge`"
+            )
 
     def prepare(self) -> None:
         """Configure forwarding between the three ports, by the priority in the tag."""
