@@ -24,7 +24,8 @@ CONSTANTS = {
 }
 # Numbers of the text that no measurement can change.
 NAMES = re.compile(
-    r"802\.1CB|RFC[ ~](?:1242|2544|2889|6815|8172|8204|9004)|(?<=RFC~2544, )20\b|R-TAG|iperf3|switch [12]|SHA-256|\\pos=\.25"
+    r"802\.1CB|RFC[ ~](?:1242|2544|2889|6815|8172|8204|9004)|(?<=RFC~2544, )20\b"
+    r"|R-TAG|iperf3|switch [12]|SHA-256|\\pos=\.25"
     r"|\(26\.[1-5]\)|\(24\)|(?<=Section )[1-4](?:\.[1-6])?(?= of the report)|\bP\d\d(?:\.9{1,2})?\b"
 )
 PAPER = Manuscript("rfc2544-methodology", NAMES)
