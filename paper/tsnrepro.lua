@@ -40,7 +40,9 @@ function tsnrepro.other()
   tex.sprint(supplemented() or tex.jobname .. "-supplement")
 end
 
+-- What follows from an unknown value is a dash, as the value is.
 function tsnrepro.calc(digits, what)
+  if what:find("%f[%w_]nil%f[^%w_]") then return tex.sprint("--") end
   local result = evaluate(what)
   if result == nil then return end
   if type(result) ~= "number" then return stop(what, "the result is not a number") end
