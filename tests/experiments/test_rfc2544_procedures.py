@@ -1,6 +1,7 @@
 """Frame loss, back-to-back, system recovery and latency, against closed forms."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -88,6 +89,28 @@ def test_a_talker_below_the_line_is_told_from_the_line():
     assert result.points[0].offered_percent == pytest.approx(70, abs=0.01)
     assert result.points[0].loss_percent == 0
     assert not result.compliant
+
+
+def test_a_load_that_a_moment_kept_from_being_offered_is_tried_again():
+    known = KnownNetwork(0.9 * LINE)
+
+    def stalling(load):
+        outcome = known(load)
+        moment = len(known.loads) in (3, 4)
+        return replace(outcome, sending_s=2 * outcome.sending_s) if moment else outcome
+
+    found = series(stalling)
+    result = frame_loss.at_loads(found, FrameLossSettings(loads_percent=[50, 60, 70, 80]))
+    assert [round(point.offered_percent) for point in result.points] == [50, 60, 70, 80]
+    assert not any(point.generator_limited for point in result.points)
+    assert len(found.trials) == 6
+
+
+def test_loads_beyond_the_first_that_a_talker_cannot_send_are_tried_once():
+    found = series(KnownNetwork(LINE, generator_pps=0.55 * LINE))
+    result = frame_loss.at_loads(found, FrameLossSettings(loads_percent=[50, 60, 70, 80]))
+    assert [point.generator_limited for point in result.points] == [False, True, True, True]
+    assert len(found.trials) == 1 + 3 + 1 + 1
 
 
 @settings(max_examples=40, deadline=None)
