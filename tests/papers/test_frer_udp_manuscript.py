@@ -191,7 +191,7 @@ class TestPages(PageChecks):
             ({"latency__p50__difference__us": (0.1, -0.1, 0.3)}, {"abstract": 2, "results": 1}),
             ({"simulated__occupancy__size_2mb__rate_530__frer__per_port__filled__ms": 3.0},
              {"discussion": 1}),
-            ({"threshold__socket__ratio": (1.3, 1.2, 1.4)}, {"results": 1, "discussion": 1}),
+            ({"threshold__socket__ratio": (1.3, 1.28, 1.32)}, {"results": 1, "discussion": 1}),
             ({"paths__load_2__delivered__difference__percent": (9.0, 5.0, 13.0)}, {"results": 1}),
             ({"v2x_128__control__lost__percent": 1.0}, {"results": 1}),
             ({"delay_1_ms__frer__reordered": 1.0}, {"further": 1}),
