@@ -204,7 +204,7 @@ def test_numbers_of_paths_are_brought_up_in_every_block():
         for before, item in zip([None, *own], own, strict=False)
         if before is None or before.testbed != item.testbed
     ]
-    assert brought_up == [(block, paths) for block in (1, 2) for paths in (2, 3)]
+    assert brought_up == [(block, paths) for block in (1, 2, 3) for paths in (2, 3)]
 
 
 def test_repetitions_take_the_ports_of_mausezahn_in_turn_and_the_usual_one_is_no_factor():

@@ -42,7 +42,7 @@ def test_a_trial_that_is_gone_is_missing_and_takes_its_time(repository):
     shutil.rmtree(trial)
     found = of("latency")
     assert (found.planned, found.recorded, found.missing) == (6, 5, 1)
-    assert found.left_s == pytest.approx(5.1, rel=0.1), "with the notebook's start"
+    assert found.left_s == pytest.approx(10.05, rel=0.1), "with the notebook's start"
     expected = {("model", "short", "latency"): found.left_s, ("model", "short", "tcp"): 0}
     assert status.seconds_to_measure(expected) == expected
 
