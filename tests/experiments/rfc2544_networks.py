@@ -13,8 +13,9 @@ from tsnrepro.runner.load import LoadOutcome
 class KnownNetwork:
     """Serves ``capacity_pps`` and holds ``buffer`` datagrams; all in closed form.
 
-    ``generator_pps`` is what the talker can send. With probability ``stalls_per_s`` x duration
-    (Poisson) a trial also loses ``stall_loss`` datagrams, whatever the load.
+    ``generator_pps`` is what the talker can send; in the trials ``halved``, from 1, half of it.
+    With probability ``stalls_per_s`` x duration (Poisson) a trial also loses ``stall_loss``
+    datagrams, whatever the load.
     """
 
     def __init__(
@@ -26,10 +27,12 @@ class KnownNetwork:
         stalls_per_s=0.0,
         stall_loss=10,
         pause_s=0.0,
+        halved=(),
         seed=1,
     ):
         self.capacity_pps, self.buffer, self.generator_pps = capacity_pps, buffer, generator_pps
         self.stalls_per_s, self.stall_loss, self.pause_s = stalls_per_s, stall_loss, pause_s
+        self.halved = halved
         self.random = random.Random(seed)
         self.loads = []
 
@@ -38,6 +41,7 @@ class KnownNetwork:
         if load.then is not None:
             return self._two_rates(load)
         rate = min(load.rate_pps, self.generator_pps)
+        rate /= 2 if len(self.loads) in self.halved else 1
         offered = load.burst or max(1, round(rate * load.duration_s))
         seconds = offered / rate
         excess = max(0.0, rate - self.capacity_pps) * seconds - self.buffer

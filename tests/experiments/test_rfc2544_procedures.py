@@ -1,7 +1,6 @@
 """Frame loss, back-to-back, system recovery and latency, against closed forms."""
 
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -92,14 +91,7 @@ def test_a_talker_below_the_line_is_told_from_the_line():
 
 
 def test_a_load_that_a_moment_kept_from_being_offered_is_tried_again():
-    known = KnownNetwork(0.9 * LINE)
-
-    def stalling(load):
-        outcome = known(load)
-        moment = len(known.loads) in (3, 4)
-        return replace(outcome, sending_s=2 * outcome.sending_s) if moment else outcome
-
-    found = series(stalling)
+    found = series(KnownNetwork(0.9 * LINE, halved=(3, 4)))
     result = frame_loss.at_loads(found, FrameLossSettings(loads_percent=[50, 60, 70, 80]))
     assert [round(point.offered_percent) for point in result.points] == [50, 60, 70, 80]
     assert not any(point.generator_limited for point in result.points)

@@ -152,14 +152,7 @@ def test_a_talker_that_slows_down_during_the_search_gets_no_credit():
 
 
 def test_a_talker_that_stands_still_for_a_moment_is_asked_again():
-    known = KnownNetwork(2 * LINE)
-
-    def stalling(load):
-        outcome = known(load)
-        moment = len(known.loads) in (2, 4)
-        return replace(outcome, sending_s=2 * outcome.sending_s) if moment else outcome
-
-    found = series(stalling)
+    found = series(KnownNetwork(2 * LINE, halved=(2, 4)))
     result = by_binary(found)
     assert result.limited_by == "line"
     assert result.lower_pps == pytest.approx(LINE, rel=0.006)
