@@ -454,7 +454,6 @@ def test_a_testbed_that_closes_ends_its_guests():
 KILLED = """
     from tsnrepro.testbeds.jobs.job import Job, Link, LinkEnd, Step
     from tsnrepro.testbeds.guest.testbed import GuestTestbed
-from tsnrepro.testbeds.hosts.host import Completed
     spin = Step("spin", "a", ("sh", "-c", "while :; do :; done"), 1000)
     with GuestTestbed() as guests:
         link = Link(LinkEnd("a", "eth0"), LinkEnd("b", "eth0"))
