@@ -48,6 +48,7 @@ def expanded(folder, body, korean=False, **options):
         (r"\valto{3}{a.b}", r"12.5\phantom{00}"),
         (r"\calc{0}{1e3*\rawval{a.b}}", r"12\,500"),
         (r"\calc{1}{2*\rawval{a.no}}", "--"),
+        (r"\calc{1}{1.0}", "1.0"),
         (r"\ifcalc{\rawhi{a.b} < 15}{below}{above}", "below"),
         (r"\ifknown{a.no}{known}{unknown}", "unknown"),
         (r"\ifbounded{a.b}{bounded}{open}", "bounded"),

@@ -11,7 +11,7 @@ for line in io.lines() do
   local name, digits, argument = line:match("^(%a+) (%d+) (.*)$")
   output, problem = "", nil
   if name == "decide" then tsnrepro.decide(argument)
-  else tsnrepro[name](tonumber(digits), tonumber(argument) or argument) end
+  else tsnrepro[name](tonumber(digits), name == "pad" and tonumber(argument) or argument) end
   print(problem and "error " .. problem or "good " .. output)
   io.flush()
 end
