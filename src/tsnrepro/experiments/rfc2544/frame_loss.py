@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 
 from tsnrepro.experiments.rfc2544 import rates
-from tsnrepro.experiments.rfc2544.load_trial import NEAR_THE_LINE, BenchmarkResult, Series
+from tsnrepro.experiments.rfc2544.load_trial import NEAR_THE_LINE, TRIES, BenchmarkResult, Series
 from tsnrepro.experiments.rfc2544.settings import FrameLossSettings
 from tsnrepro.experiments.rfc2544.throughput import departures
 
 _CLEAN_TRIALS_TO_STOP = 2
 _COARSEST_STEP_PERCENT = 10.0
-_REPEATS = 2
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def at_loads(series: Series, settings: FrameLossSettings) -> FrameLossResult:
     for percent in settings.loads_percent:
         point = _point(series, percent, settings.duration_s)
         beyond_reach = series.from_line_rate or (bool(points) and points[-1].generator_limited)
-        for _ in range(0 if beyond_reach else _REPEATS):
+        for _ in range(0 if beyond_reach else TRIES - 1):
             if not point.generator_limited:
                 break
             point = _point(series, percent, settings.duration_s)

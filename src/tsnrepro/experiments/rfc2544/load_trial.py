@@ -13,7 +13,8 @@ from tsnrepro.runner.load import IntendedLoad, LoadOutcome, RateStep
 LimitedBy = Literal["network", "host", "generator", "line"]
 # A throughput this near to the line's limit is the line's: searches stop 0.5 % below it.
 NEAR_THE_LINE = 0.99
-_CEILING_TRIALS = 3
+TRIES = 3
+"""How often a load is tried that the generator does not reach: its host may have stood still."""
 NO_WAITS = "no learning frames, nor waits of 2 s and 5 s around a trial (RFC 2544, 23)"
 """Why no result is compliant whose load trials stand close together."""
 
@@ -164,7 +165,7 @@ class Series:
             An outcome cannot be, see :meth:`run`.
         """
         trial = self.run(rate_pps, duration_s)
-        for _ in range(_CEILING_TRIALS - 1):
+        for _ in range(TRIES - 1):
             if not trial.short or self.from_line_rate or rate_pps > self.ceiling.pps:
                 break
             again = self.run(rate_pps, duration_s, purpose="repeat")
@@ -198,7 +199,7 @@ class Series:
         if self.from_line_rate:
             return _Ceiling(line, "line")
         best = 0.0
-        for _ in range(_CEILING_TRIALS):
+        for _ in range(TRIES):
             trial = self.run(line, self.ceiling_s, purpose="ceiling")
             if not trial.short:
                 return _Ceiling(line, "line")
