@@ -338,6 +338,14 @@ def test_an_interval_is_shown_with_its_number():
     assert "tcp.goodput.frer.mbps: 936.2\u00a0Mb/s [935.9, 936.5]" in judgement.numbers
 
 
+def test_of_a_number_that_is_only_bounded_the_limits_are_shown_and_no_value():
+    measured = result("loss.limit.end_to_end.ratio", None, 0.99, 1.01, method="bound: of loads")
+    judgement = verdict("udp-threshold-higher", measured)
+    assert judgement.verdict is Verdict.CONTRADICTED
+    assert judgement.ground.startswith("interval: loss.limit.end_to_end.ratio ([0.99, 1.01]), not")
+    assert judgement.numbers.startswith("loss.limit.end_to_end.ratio: [0.99, 1.01]")
+
+
 def test_a_missing_or_empty_result_tells_nothing():
     missing = verdict("udp-threshold-higher")
     empty = verdict("udp-threshold-higher", result("loss.limit.end_to_end.ratio", None))

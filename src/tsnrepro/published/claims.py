@@ -81,7 +81,7 @@ class Claim(ConfigModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence(ComparedValue):
-    """One number, with its interval, that a verdict is based on."""
+    """One number, with its interval, that a verdict is based on; ``""`` where limits are all."""
 
     low: float | None = None
     high: float | None = None
@@ -93,11 +93,14 @@ class Evidence(ComparedValue):
     @property
     def text(self) -> str:
         """Return label, number and interval."""
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        limits = format_range(low, high) if self.low != self.high else ""
+        if self.value == "":
+            return f"{self.label}: {with_unit(limits, self.unit)}"
         shown = [f"{self.label}: {super().text}"]
-        if not isinstance(self.value, str) and self.low != self.high:
-            low = -math.inf if self.low is None else self.low
-            high = math.inf if self.high is None else self.high
-            shown += [self.limits, format_range(low, high)]
+        if limits and not isinstance(self.value, str):
+            shown += [self.limits, limits]
         return " ".join(filter(None, shown))
 
 
@@ -255,7 +258,7 @@ class _Scope:
             operand = operand.narrowed(self.narrowing)
         self.used[key] = Evidence(
             key,
-            operand.value if isinstance(operand, Interval) else operand,
+            "" if result.value is None else result.value,
             result.unit,
             low=result.low,
             high=result.high,
