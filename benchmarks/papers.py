@@ -38,6 +38,7 @@ from tsnrepro.experiments.loss import intervention
 from tsnrepro.experiments.shaping import analysis as shaping_analysis
 from tsnrepro.experiments.shaping import values as shaping_values
 from tsnrepro.experiments.shaping.log import LISTENER_DTYPE
+from tsnrepro.experiments.shaping.modes import HELD_AGAINST
 from tsnrepro.experiments.shaping.plan import Factors
 from tsnrepro.experiments.tcp import analysis as tcp_analysis
 from tsnrepro.published.families import judged_together
@@ -69,12 +70,11 @@ EXPERIMENTS_OF_FRER = ("loss", "tcp", "latency")
 # Standard deviations of the logarithm of one run, of a default campaign on software switches.
 LATENCY_SCATTER = {"p50": 0.0074, "mean": 0.0144, "p90": 0.035, "p99": 0.09, "p99_9": 0.15}
 TCP_SCATTER, TCP_LIMIT_SCATTER = 0.012, 0.004
-SHAPING_SCATTER = {"p50": 0.12, "p95": 0.17, "p99": 0.25, "max": 0.5}
+SHAPING_SCATTER = {"p50": 0.12, "p90": 0.17, "p95": 0.17, "p99": 0.25, "p99_9": 0.5, "max": 0.5}
 # In so many runs a stall holds the tail, for 2 to 12 ms where it is 150 us otherwise.
-HELD = 0.15
+HELD, HELD_STATISTICS = 0.15, {"p99", "p99_9", "max"}
 STALLED, SHIFT, NARROW_SHIFT = 0.05, 0.1, 0.001
 LOSSY_SHARE = 0.15
-PARTS = ("long-cycle", "long-cycle-synchronised", "short-cycle")
 
 
 @cache
@@ -295,52 +295,57 @@ def _intervention(rng: Generator, rise: float) -> pd.DataFrame:
 
 
 def shaping_run() -> shaping_analysis.Run:
-    """Return a run of modes with the repetitions of a default campaign, and no numbers yet."""
+    """Return a run of a default campaign's parts that compare two modes, and no numbers yet."""
     documents, logs = {}, {}
     section = default_campaign().shaping
     assert section is not None
-    for part in (p.on("emulated") for p in section.parts if p.name in PARTS):
-        # Under one load each, as the keys of a default campaign have it.
-        loads = sorted({0.0, max(part.loads_mbps)})
-        settings = part.model_copy(update={"modes": ["tas", "prio"], "loads_mbps": loads})
-        for number in range(1, (part.repetitions or section.repetitions) + 1):
-            for mode in ("tas", "prio"):
-                for load in loads:
-                    name = f"{part.name}-{mode}-{load:g}-{number}"
-                    log = np.zeros(2, LISTENER_DTYPE)
-                    log["received_ns"] = 1000
-                    rates = {"load_offered_mbps": load, "load_delivered_mbps": load}
-                    counts = {"sent": 2, "received": 2, "lost": 0, "out_of_order": 0}
-                    documents[name] = {
-                        "trial": name,
-                        "sha256": f"{len(documents):064x}",
-                        "repetition": number,
-                        "order": 0,
-                        "started": "2026-01-01T00:00:00+00:00",
-                        "factors": Factors.one(settings, mode, load).stored(),
-                        "values": {"result": counts | rates, "medium": "software", "egress": {}},
-                    }
-                    logs[name] = log
+    for part in (p.on("emulated") for p in section.parts):
+        two = next((pair[:2] for pair in HELD_AGAINST if pair[2] == part.kind), ())
+        if not {*two} or not {*two} <= {*part.modes}:
+            continue
+        settings = part.model_copy(update={"modes": [*two]})
+        of_parts = (range(1, (part.repetitions or section.repetitions) + 1), two, part.loads_mbps)
+        for number, mode, load in product(*of_parts):
+            name = f"{part.name}-{mode}-{load:g}-{number}"
+            log = np.zeros(2, LISTENER_DTYPE)
+            log["received_ns"] = 1000
+            rates = {"load_offered_mbps": load, "load_delivered_mbps": load}
+            counts = {"sent": 2, "received": 2, "lost": 0, "out_of_order": 0}
+            documents[name] = {
+                "trial": name,
+                "sha256": f"{len(documents):064x}",
+                "repetition": number,
+                "order": 0,
+                "started": "2026-01-01T00:00:00+00:00",
+                "factors": Factors.one(settings, mode, load).stored(),
+                "values": {"result": counts | rates, "medium": "software", "egress": {}},
+            }
+            logs[name] = log
     return shaping_analysis.assemble(documents, logs)
 
 
 def shaping(rng: Generator, effects: Effects, run: shaping_analysis.Run) -> Results:
-    """Return the verdicts of TAS against strict priority of a campaign."""
-    table = run.trials.assign(received=30_000, sent=30_000)
+    """Return the verdicts of TAS against strict priority, and of CBS against TAS, of a campaign."""
+    packets = {part.name: part.packets for part in run.parts()}
+    sent = run.trials["part"].map(packets)
+    table = run.trials.assign(received=sent, sent=sent)
     for part, rows in table.groupby("part"):
+        (kind,) = {each.kind for each in run.parts() if each.name == part}
+        (one, other, _, statistics) = next(pair for pair in HELD_AGAINST if pair[2] == kind)
         for load, trials in rows.groupby("load"):
-            cell = trials.sort_values(["repetition", "mode"], ascending=[True, False])
-            repetitions = len(cell) // 2
-            shared = drift(rng, repetitions, 2)
-            held = rng.random((repetitions, 2)) < HELD
-            for name, scatter in SHAPING_SCATTER.items():
-                values = 150 * shared * np.exp(rng.normal(0, scatter, (repetitions, 2)))
-                if name in ("p99", "max"):
-                    values = np.where(held, rng.uniform(2000, 12_000, values.shape), values)
-                key = f"shaping.{str(part).replace('-', '_')}.tas_against_prio.{load}.{name}"
-                # The mode that sorts last comes first.
+            sides = [
+                trials[trials["mode"] == mode].sort_values("repetition") for mode in (one, other)
+            ]
+            shape = (len(sides[0]), 2)
+            shared, held = drift(rng, *shape), rng.random(shape) < HELD
+            for name in statistics:
+                values = 150 * shared * np.exp(rng.normal(0, SHAPING_SCATTER[name], shape))
+                if name in HELD_STATISTICS:
+                    values = np.where(held, rng.uniform(2000, 12_000, shape), values)
+                key = f"shaping.{part.replace('-', '_')}.{one}_against_{other}.{load}.{name}"
                 values[:, 0] *= effects.get(key, 1.0)
-                table.loc[cell.index, f"{name}_us"] = values.reshape(-1)
+                for side, column in zip(sides, values.T, strict=True):
+                    table.loc[side.index, f"{name}_us"] = column
     results = Results("shaping", table)
     found = shaping_analysis.Run(table, run.logs, run.documents)
     shaping_values.add_modes_against_modes(results, found)
@@ -391,6 +396,7 @@ def acceptable(count: int, of: int, bound: float, *, at_most: bool) -> bool:
 
 PAPERS = {
     "tas-evaluation": ("shaping",),
+    "software-bridge": ("shaping",),
     "frer-udp": EXPERIMENTS_OF_FRER,
     "frer-fail-operational": ("loss", "tcp", "latency"),
     "rfc2544-methodology": ("loss",),

@@ -14,8 +14,9 @@ from tsnrepro.results.runs import bare
 
 # Quantities that are never below zero, by unit.
 _NOT_NEGATIVE = {"us", "µs", "ms", "s", "h", "Mb/s", "frames/s", "1/s", "B", "bytes", "MB", "kB"}
-# Percentages that are no shares of a whole.
+# Percentages that are no shares of a whole; a rate during a fault is of that before.
 _NO_SHARE = {"difference", "error", "margin", "variation", "overhead", "power", "target", "gain"}
+_NO_SHARE |= {"during"}
 # A rate of a short trial over a token bucket exceeds the line's by its burst.
 _MOST_PERCENT = 101.0
 _ROUNDING = 1e-9

@@ -314,9 +314,12 @@ def test_latencies_of_a_trial_are_those_of_its_series(quick):
 def test_the_example_of_a_page_runs(page, results, tmp_path, monkeypatch):
     text = (root() / page).read_text(encoding="utf-8")
     examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    shutil.copytree(results / "model" / "short", tmp_path / "results" / "model" / "quick")
-    (tmp_path / "data").symlink_to(results.parent / "data")
-    monkeypatch.setattr(explore, "root", lambda: tmp_path)
+    clone = tmp_path / "clone"
+    shutil.copytree(results / "model" / "short", clone / "results" / "model" / "quick")
+    (clone / "data").symlink_to(results.parent / "data")
+    (tmp_path / "second-clone").symlink_to(clone)
+    monkeypatch.chdir(clone)
+    monkeypatch.setattr(explore, "root", lambda: clone)
     exec(compile("\n".join(examples), page, "exec"), {})
 
 

@@ -88,6 +88,12 @@ def test_a_measured_value_has_every_field(written):
     }
 
 
+def test_limits_that_print_as_the_value_are_left_out_of_a_cell_of_their_own(written):
+    item = entry("tcp.x.us", 2.301, 2.299, 2.302, unit="us", digits=2)
+    found = fields(written(r"\bounds{tcp.x.us}", [item]) / "values.tex", "tcp.x.us")
+    assert (found["print"], found["bounds"], found["interval"]) == ("2.30", "--", "2.30")
+
+
 def test_words_are_escaped_and_have_no_number(written):
     item = entry("testbed.kernel", "6.1_x #1 & 100%")
     found = fields(written(r"\val{testbed.kernel}", [item]) / "values.tex", "testbed.kernel")

@@ -299,6 +299,31 @@ def test_a_comparison_needs_an_interval_on_one_side(value, low, high, expected):
     assert judgement.evidence[0].value == value
 
 
+@pytest.mark.parametrize(
+    ("limits", "method", "reason"),
+    [
+        # Half a width of 0.03 does not exclude 1.02, 0.01 away; a fifth of it does in 80 %.
+        ((1.01, 0.98, 1.04), "bound", "if the values are these, 20 times the repetitions decide"),
+        ((1.021, 0.5, 1.5), "bound", "and would with 100 times the repetitions"),
+        ((1.3, 1.1, 1.5), "range over 3 runs, no interval: too few for the median's", "six repet"),
+        ((1.3, None, None), "no interval: one run", "ratio has no limits (no interval: one run)"),
+    ],
+)
+def test_beside_an_open_claim_stands_what_would_decide_it(limits, method, reason):
+    measured = result("loss.limit.end_to_end.ratio", *limits, method=method)
+    judgement = verdict("udp-threshold-higher", measured)
+    assert judgement.verdict is Verdict.CANNOT_TELL
+    assert judgement.reason.startswith("the numbers leave it open")
+    assert reason in judgement.reason
+
+
+def test_beside_a_claim_on_an_open_comparison_stands_the_comparison_s_power():
+    key = "tcp.limit.equivalence"
+    needed = result(f"{key}.power.repetitions.count", 14, method="to show equal ones equivalent")
+    judgement = verdict("udp-tcp-same", result(f"{key}.verdict", "cannot tell"), needed)
+    assert judgement.reason.endswith(": 14 repetitions to show equal ones equivalent")
+
+
 def test_an_interval_is_shown_with_its_number():
     measured = result("tcp.goodput.frer.mbps", 936.2, 935.9, 936.5, "Mb/s")
     control = result("tcp.goodput.control.mbps", 941.2, 941.1, 941.3, "Mb/s")
@@ -307,8 +332,18 @@ def test_an_interval_is_shown_with_its_number():
     assert judgement.ground.startswith("interval: tcp.goodput.frer.mbps (936.2 [935.9, 936.5])")
     # A machine that does not fill the line on one path says nothing of FRER's rate.
     slow = result("tcp.goodput.control.mbps", 700.0, 690.0, 710.0, "Mb/s")
-    assert verdict("udp-tcp-rate", measured, slow).verdict is Verdict.CANNOT_TELL
+    open_claim = verdict("udp-tcp-rate", measured, slow)
+    assert open_claim.verdict is Verdict.CANNOT_TELL
+    assert open_claim.reason.endswith("and would with any number of repetitions")
     assert "tcp.goodput.frer.mbps: 936.2\u00a0Mb/s [935.9, 936.5]" in judgement.numbers
+
+
+def test_of_a_number_that_is_only_bounded_the_limits_are_shown_and_no_value():
+    measured = result("loss.limit.end_to_end.ratio", None, 0.99, 1.01, method="bound: of loads")
+    judgement = verdict("udp-threshold-higher", measured)
+    assert judgement.verdict is Verdict.CONTRADICTED
+    assert judgement.ground.startswith("interval: loss.limit.end_to_end.ratio ([0.99, 1.01]), not")
+    assert judgement.numbers.startswith("loss.limit.end_to_end.ratio: [0.99, 1.01]")
 
 
 def test_a_missing_or_empty_result_tells_nothing():

@@ -122,3 +122,9 @@ def test_a_percentage_printed_from_its_parts_always_agrees_with_them(part, whole
     printed = Interval.printed(f"{100 * part / Decimal(whole):.{decimals}f}")
     recomputed = Interval.exact(100) * Interval.printed(str(part)) / Interval.printed(str(whole))
     assert printed.overlaps(recomputed)
+
+
+def test_a_narrowed_range_keeps_its_value_and_what_is_endless():
+    assert Interval(5, 1, 13).narrowed(4) == Interval(5, 4, 7)
+    assert Interval(5, 1, math.inf).narrowed(2) == Interval(5, 3, math.inf)
+    assert Interval(5, 1, math.inf).narrowed(math.inf) == Interval.exact(5)

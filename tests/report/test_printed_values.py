@@ -40,6 +40,7 @@ def test_what_cannot_be_is_named(tmp_path, item, why):
         entry("tcp.x.us", 3.0, 2.0, 5.0, unit="us"),
         entry("tcp.x.us", 3.0, 2.99, 3.01, unit="us"),
         entry("tcp.difference.percent", -120.0, -130.0, -110.0, unit="%"),
+        entry("failure.during_share.percent", 100.1, 99.9, 101.4, unit="%"),
         entry("tcp.mean.count", 2.5, 1.0, 4.0, method="range over 2 runs"),
         entry("tcp.x.verdict", "cannot tell"),
         entry("tcp.x.us", None),

@@ -94,6 +94,12 @@ def test_published_cells_keep_their_digits(text, qualifier, expected):
     assert printed(text, qualifier, TEXT) == expected
 
 
+def test_an_exact_zero_without_limits_has_no_decimals():
+    assert interval(0.0, None, None, 4, TEXT) == "0"
+    assert interval(0.0, 0.0, 0.3, 1, TEXT) == "0.0 [0.0, 0.3]"
+    assert interval(0.00001, None, None, 4, TEXT) == "<0.0001"
+
+
 def test_limits_that_print_as_the_value_are_left_out():
     assert interval(530.0, 529.99, 530.01, 1, TEXT) == "530.0"
     assert interval(0.001, -0.001, 0.002, 1, TEXT, signed=True) == "0.0"

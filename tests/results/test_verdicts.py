@@ -32,6 +32,13 @@ def test_cannot_tell_is_printed_with_what_would_have_been_found():
     assert values[f"{KEY}.power.observed.count"].value == 6
 
 
+def test_power_stands_beside_a_comparison_alone_too():
+    values = results(scatter=PAIRS)
+    verdict = values[f"{KEY}.verdict"]
+    alone = verdict.model_copy(update={"key": f"{KEY}.unadjusted.verdict"})
+    assert with_power(alone, values) == with_power(verdict, values)
+
+
 def test_pairs_too_few_to_show_a_tail_promise_no_change():
     values = results(scatter=Scatter(0.02, 3, 2))
     text = with_power(values[f"{KEY}.verdict"], values)

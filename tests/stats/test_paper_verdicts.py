@@ -38,7 +38,7 @@ def test_papers_on_equal_arms_keep_their_share_of_false_verdicts(papers, tally):
 
 
 @pytest.mark.parametrize(
-    ("part", "comparisons"), [("latency", 6), ("tcp", 1), ("loss", 2), ("shaping", 16)]
+    ("part", "comparisons"), [("latency", 6), ("tcp", 1), ("loss", 2), ("shaping", 30)]
 )
 def test_the_smallest_effect_is_tried_of_each_experiment(tally, part, comparisons):
     tried = [key for key in tally.tried if key.startswith(part)]

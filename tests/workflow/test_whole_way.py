@@ -13,6 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 import repository_copy
+from one_answer import disagreements
+from printed_values import implausible
 from repository_copy import SECONDS, environment_of, jobs_of
 
 from tsnrepro.config import registry
@@ -114,6 +116,16 @@ def test_the_paper_has_measured_and_simulated_columns(repository, paper):
     key = "tcp.goodput.frer.mbps"
     assert printed[f"simulated.{key}"]["value"] == simulated[key]["value"]
     assert printed[key]["sha256"] != printed[f"simulated.{key}"]["sha256"]
+
+
+def test_no_value_is_implausible(repository):
+    found = {p: implausible(p) for p in (repository / "results").glob("*/*/*/values.json")}
+    assert len(found) >= len(EXPERIMENTS)
+    assert not any(found.values()), found
+
+
+def test_paper_claims_and_results_give_one_answer(repository):
+    assert disagreements(repository / "results" / "papers" / SELECTION, CAMPAIGN, EXPERIMENTS) == []
 
 
 def test_every_datagram_is_accounted_for(repository):

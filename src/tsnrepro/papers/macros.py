@@ -346,13 +346,15 @@ def _value_fields(item: Result) -> dict[str, str]:
     def text(value: float | None) -> str:
         return numbers.number(value, digits, TEX, signed=item.signed)
 
+    shown, lo, hi = (text(number) for number in (item.value, item.low, item.high))
+    bounds = numbers.limits(
+        item.low, item.high, digits, TEX, signed=item.signed, seen=item.is_range
+    )
     return {
-        "print": text(item.value),
-        "lo": text(item.low),
-        "hi": text(item.high),
-        "bounds": numbers.limits(
-            item.low, item.high, digits, TEX, signed=item.signed, seen=item.is_range
-        ),
+        "print": shown,
+        "lo": lo,
+        "hi": hi,
+        "bounds": TEX.unknown if lo == shown == hi else bounds,
         "interval": numbers.estimate(item, TEX),
         "unit": unit(item.unit),
         "decimals": str(0 if item.value is None else digits),

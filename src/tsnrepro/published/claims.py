@@ -81,7 +81,7 @@ class Claim(ConfigModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence(ComparedValue):
-    """One number, with its interval, that a verdict is based on."""
+    """One number, with its interval, that a verdict is based on; ``""`` where limits are all."""
 
     low: float | None = None
     high: float | None = None
@@ -93,11 +93,14 @@ class Evidence(ComparedValue):
     @property
     def text(self) -> str:
         """Return label, number and interval."""
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        limits = format_range(low, high) if self.low != self.high else ""
+        if self.value == "":
+            return f"{self.label}: {with_unit(limits, self.unit)}"
         shown = [f"{self.label}: {super().text}"]
-        if not isinstance(self.value, str) and self.low != self.high:
-            low = -math.inf if self.low is None else self.low
-            high = math.inf if self.high is None else self.high
-            shown += [self.limits, format_range(low, high)]
+        if limits and not isinstance(self.value, str):
+            shown += [self.limits, limits]
         return " ".join(filter(None, shown))
 
 
@@ -183,6 +186,8 @@ class _Scope:
     """The results of all runs, with verdicts as papers have them."""
     allow_rounding: bool = False
     """Whether a difference of one unit of a last printed digit is tolerated."""
+    narrowing: float = 1.0
+    """By how much the limits of measured numbers are narrower than those on record."""
     used: dict[str, Evidence] = field(default_factory=dict)
     steps: list[ExpressionStep] = field(default_factory=list)
 
@@ -249,9 +254,11 @@ class _Scope:
             why = f": {result.method}" if result.method else ""
             raise MissingResultError(f"{key} has no value here{why}")
         operand = operand_of(result)
+        if isinstance(operand, Interval) and self.narrowing != 1:
+            operand = operand.narrowed(self.narrowing)
         self.used[key] = Evidence(
             key,
-            operand.value if isinstance(operand, Interval) else operand,
+            "" if result.value is None else result.value,
             result.unit,
             low=result.low,
             high=result.high,
@@ -388,12 +395,51 @@ def _judged(claim: Claim, testbed: str, expression: str | None, scope: _Scope) -
     except TsnreproError as error:
         raise ConfigurationError(str(error), f"claim {claim.id!r}") from error
     else:
-        reason = "the numbers leave it open" if truth is None else ""
+        reason = _what_would_decide(expression, scope) if truth is None else ""
         ground = _ground(scope.steps, truth)
     if truth is not None and not isinstance(truth, bool):
         raise ConfigurationError(f"{expression!r} is neither true nor false", f"claim {claim.id!r}")
     evidence = tuple(scope.used.values())
     return Judgement(claim, testbed, _VERDICT_OF[truth], evidence, reason, expression, ground)
+
+
+# What is beyond its limit by so many half widths is found in 80 % of campaigns, at 95 %.
+_REACH = 1 + 0.8416 / 1.96
+_MORE = (2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
+
+
+def _what_would_decide(expression: str, scope: _Scope) -> str:
+    """Return why the numbers leave an expression open, and how many repetitions would not."""
+    results = [scope.values[key] for key in scope.used if key in scope.values]
+    for item in results:
+        needed = scope.values.get(f"{item.key.removesuffix('.verdict')}.power.repetitions.count")
+        if item.value == Verdict.CANNOT_TELL and needed is not None:
+            count = "" if needed.value is None else f"{needed.value} repetitions "
+            return f"{_OPEN}: {count}{needed.method}"
+    if not results:
+        return _OPEN
+    if not _decided(expression, scope, math.inf):
+        return f"{_OPEN}, and would with any number of repetitions"
+    for item in results:
+        if item.is_number and not item.decides:
+            more = "; six repetitions give limits" if _TOO_FEW in item.method else ""
+            return f"{_OPEN}: {item.key} has no limits ({item.method}){more}"
+    times = next((n for n in _MORE if _decided(expression, scope, math.sqrt(n) / _REACH)), None)
+    if times is None:
+        return f"{_OPEN}, and would with {_MORE[-1]} times the repetitions"
+    return f"{_OPEN}: if the values are these, {times} times the repetitions decide it in 80 %"
+
+
+_OPEN, _TOO_FEW = "the numbers leave it open", "too few for the median's"
+
+
+def _decided(expression: str, scope: _Scope, narrowing: float) -> bool:
+    """Return whether limits so much narrower decide an expression."""
+    narrowed = replace(scope, used={}, steps=[], narrowing=narrowing)
+    try:
+        return expressions.parse(expression).evaluate(narrowed) is not None
+    except expressions.ExpressionError:
+        return False
 
 
 _MAX_STEPS = 3

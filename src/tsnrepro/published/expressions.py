@@ -402,7 +402,9 @@ def _with_value(node: ast.expr, value: Operand) -> str:
         return f"{formula} ({value})" if isinstance(value, str) else formula
     if _has_interval(node, value):
         limits = format_range(value.low, value.high, 4)
-        return f"{formula} ({format_number(value.value, 4)} {limits})"
+        # A number that is only bounded has a limit in the place of its value.
+        bounded = value.value in (value.low, value.high)
+        return f"{formula} ({'' if bounded else format_number(value.value, 4) + ' '}{limits})"
     return f"{formula} ({format_number(value.value)})"
 
 

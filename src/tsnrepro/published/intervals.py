@@ -36,6 +36,16 @@ class Interval:
         """Return a number without any error."""
         return cls(float(value), float(value), float(value))
 
+    def narrowed(self, times: float) -> Interval:
+        """Return the number with its range so many times narrower; without end it stays endless.
+
+        Infinitely narrow the number is exact.
+        """
+        if math.isinf(times):
+            return Interval.exact(self.value)
+        low, high = (self.value + (end - self.value) / times for end in (self.low, self.high))
+        return Interval(self.value, low, high)
+
     @classmethod
     def printed(cls, text: str, qualifier: str | None = None) -> Interval:
         """Return the range of a printed number.

@@ -97,7 +97,7 @@ def interval(
 
     Where the limits are but the smallest and the largest value ``seen``, that is
     ``value (low … high)``, which does not look like an interval. Limits that print as the value
-    does are left out.
+    does are left out, and so are the decimals of an exact zero without limits.
     Without a value, a single limit prints as a bound (at least, at most), and two stand alone: so
     a sweep in which no trial lost anything still gives its start.
     """
@@ -106,7 +106,8 @@ def interval(
         return number(item, digits, style, signed=signed)
 
     if low is None and high is None:
-        return shown(value)
+        # Decimals of nothing suggest that so little would have been seen.
+        return "0" if value == 0 else shown(value)
     if value is None:
         if high is None:
             return f"{style.at_least}{shown(low)}"

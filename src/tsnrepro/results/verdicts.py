@@ -150,6 +150,7 @@ def with_power(item: Result, values: Mapping[str, Result]) -> str:
 def power_beside(item: Result, values: Mapping[str, Result]) -> str:
     """Return beside "cannot tell" what would have been found, beside other results nothing."""
     stem, _, last = item.key.rpartition(".")
+    stem = stem.removesuffix(".unadjusted")
     found = values.get(f"{stem}.power.detectable.percent")
     needed = values.get(f"{stem}.power.repetitions.count")
     if item.value != CANNOT_TELL or last != "verdict" or not found or not needed:

@@ -31,6 +31,7 @@ MOST_REPETITIONS = 100_000
 """Above so many, repetitions are no way to decide."""
 # Quantiles of a scatter's distribution over which power is averaged.
 _PARTS = 50
+_HUGE = 300.0  # a logarithm whose exponential is still a float
 # Further campaigns simulated, and how much of the pairs shows the tail.
 _CAMPAIGNS, _TAIL = 500, 0.25
 
@@ -178,8 +179,10 @@ def as_student(scatter: Scatter, significance: float) -> Scatter:
     if scatter.ranked:
         rejected = rejected_ranks(n, significance)
         first, second = np.triu_indices(n)
-        means = (further[:, first] + further[:, second]) / 2
-        # Beyond it the lower limit lies above 0.
+        # Ranks are of differences, not of logarithms: a stall on one side exceeds what a rise makes
+        # of the other. The mean of two differences is above 0 from this rise of the logarithm on.
+        above, below = (np.exp(np.minimum(np.maximum(x, 0), _HUGE)) for x in (further, -further))
+        means = np.log((above[:, first] + above[:, second]) / (below[:, first] + below[:, second]))
         shifts = -np.partition(means, rejected - 1)[:, rejected - 1] if rejected else math.inf
     else:
         error = further.std(axis=1, ddof=1) / math.sqrt(n)
