@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.cli.arguments import add_command, add_language, add_name
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import RecordError
 
 
@@ -57,7 +58,8 @@ def _audit(arguments: argparse.Namespace) -> None:
         print(f"accepted: {len(accept(result))} changed verdicts")
     if result.missing:
         raise RecordError(
-            f"{len(result.missing)} checks could not run, the first: {result.missing[0].reason}",
+            f"{plural(len(result.missing), 'check')} could not run, the first: "
+            f"{result.missing[0].reason}",
             str(arguments.foreign or ""),
             "Give the whole dataset",
         )
