@@ -1,7 +1,7 @@
 """Studies and grids on a real Slurm give the same bytes as on this machine, if a node is lost too.
 
 In every job the plugin starts Snakemake twice, at three seconds of processor time each, and a job
-that Slurm puts back waits for two minutes: so only --all loses a node.
+that Slurm puts back waits for two minutes: so only --all runs a grid and loses a node.
 """
 
 import json
@@ -118,26 +118,34 @@ def start_on(cluster: Cluster, repository: Path, log, *targets: str) -> subproce
     )
 
 
-def test_a_study_and_a_grid_on_slurm_give_the_bytes_of_this_machine(repository, cluster, tmp_path):
-    here, crossed = run_here(repository, "four"), grid_here(repository)
-    study = ["study", "--config", "study=four"]
-    grid = ["--snakefile", "Snakefile", "measurements"]
-    grid += ["--config", "testbed=model", "campaign=queues"]
-    log = tmp_path / "snakemake.log"
+def run_on(cluster: Cluster, repository: Path, log: Path, *targets: str) -> None:
     with log.open("w") as said:
-        for targets in (study, grid):
-            snakemake = start_on(cluster, repository, said, *targets)
-            try:
-                assert snakemake.wait(SECONDS) == 0, log.read_text()[-4000:] + cluster.logs()
-            finally:
-                snakemake.kill()
-                snakemake.wait()
-    # Compiling and collecting too; a part for each queue, and the list of trials.
-    assert [*cluster.jobs().values()] == ["COMPLETED"] * (6 + 3)
+        snakemake = start_on(cluster, repository, said, *targets)
+        try:
+            assert snakemake.wait(SECONDS) == 0, log.read_text()[-4000:] + cluster.logs()
+        finally:
+            snakemake.kill()
+            snakemake.wait()
+
+
+def test_a_study_on_slurm_gives_the_bytes_of_this_machine(repository, cluster, tmp_path):
+    here = run_here(repository, "four")
+    run_on(cluster, repository, tmp_path / "log", "study", "--config", "study=four")
+    assert [*cluster.jobs().values()] == ["COMPLETED"] * 6  # compiling and collecting too
     folder = repository / "results" / "studies" / "four"
     assert {table: (folder / table).read_bytes() for table in TABLES} == here
-    assert len(crossed) == 4
-    assert grid_values(repository) == crossed
+
+
+@pytest.mark.long
+def test_a_grid_on_slurm_gives_the_values_of_this_machine(repository, cluster, tmp_path):
+    here = grid_here(repository)
+    targets = ["--snakefile", "Snakefile", "measurements"]
+    targets += ["--config", "testbed=model", "campaign=queues"]
+    run_on(cluster, repository, tmp_path / "log", *targets)
+    # A part for each queue, and the list of trials.
+    assert [*cluster.jobs().values()] == ["COMPLETED"] * 3
+    assert len(here) == 4
+    assert grid_values(repository) == here
 
 
 @pytest.mark.long
