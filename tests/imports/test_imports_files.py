@@ -141,7 +141,7 @@ def test_a_file_without_trials_is_reported(folder, run_import):
     (refused,) = run_import(keys).refused
     assert (refused.file, refused.reason) == ("b.csv", "no row of it is a trial: 2 rows skipped")
     (refused,) = run_import({"where": {"rate": 100}, **keys}, replace=True).refused
-    assert "1 rows skipped, 1 rows excluded by where" in refused.reason
+    assert "1 row skipped, 1 row excluded by where" in refused.reason
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig", "latin-1", "utf-32"])

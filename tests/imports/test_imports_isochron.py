@@ -102,7 +102,7 @@ def test_packets_without_timestamp_of_sending_and_damaged_lines_are_skipped():
     [
         (printed(FOUR) * 2, "printed twice"),
         (f"14:00:00 {printed(FOUR[:1])}", "row 1: not a packet: 14:00:00 "),
-        (printed(FOUR[:1] + FOUR[3:]), "2 packets are missing"),
+        (printed(FOUR[:1] + FOUR[3:]), "it lacks 2 packets"),
         (printed([(1, EPOCH_NS, EPOCH_NS + 37 * 10**9)]), "not synchronized: .* 37 s"),
         (printed(FOUR) + "Receiver PHC not synchronized (mean PHC ...)\n", "isochron reports: Rec"),
         (SUMMARY, r"the summary of isochron alone; isochron report --printf-format '%u,%d,%d\\n'"),

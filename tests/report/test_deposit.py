@@ -192,7 +192,7 @@ def test_a_draft_is_deposited_only_if_asked_and_is_named(
     assert content["README.md"].endswith(b"One")
     assert b"differ from the commit" not in content[".zenodo.json"]
     (repository / "paper" / "draft.tex").write_text("draft")
-    with pytest.raises(PublishError, match=r"1 files .* not committed.*paper/draft\.tex"):
+    with pytest.raises(PublishError, match=r"1 file .* not committed.*paper/draft\.tex"):
         deposited(tmp_path, simulated_run_folder)
     content = deposited(tmp_path, simulated_run_folder, uncommitted=True)
     assert content["paper/draft.tex"] == b"draft"

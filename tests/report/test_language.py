@@ -7,16 +7,22 @@ from pathlib import Path
 import pytest
 
 import tsnrepro.report
+from tsnrepro.common.repository import root
 from tsnrepro.config.registry import experiments
 from tsnrepro.papers.glossary import glossary
+from tsnrepro.published import documents, ledger
+from tsnrepro.published.audit import run_audit
+from tsnrepro.published.audit_findings import Severity
+from tsnrepro.published.claims import Verdict, load_claims
 from tsnrepro.report import overview, provenance_graph, questions, site, trial_pages
 from tsnrepro.results.figures import PLACE_LABELS
 from tsnrepro.results.language import korean, korean_methods, method_in, translator
 from tsnrepro.results.testbed import _LABELS
 
 FOLDER = Path(tsnrepro.report.__file__).parent
-LITERAL = re.compile(r"""(?:\b_|heading)\("((?:[^"\\]|\\.)+)\"""")
+LITERAL = re.compile(r"""(?:\b_|heading)\("((?:[^"\\]|\\.)+)\"[,)]""")
 HANGUL = re.compile("[가-힣]")
+CLAIMS = load_claims(root() / "data" / "published" / "claims.yaml")
 # The same in both languages.
 SAME = {"FRER"}
 
@@ -24,7 +30,8 @@ SAME = {"FRER"}
 def texts():
     """Return what pages print: of the templates, the experiments, the questions and the rows."""
     found = set(site._SCRIPT_TEXTS) | {*PLACE_LABELS.values(), *_LABELS.values()}
-    for path in (FOLDER / "templates").glob("*.j2"):
+    ledger_page = Path(ledger.__file__).parent / "templates" / "ledger.html.j2"
+    for path in (*(FOLDER / "templates").glob("*.j2"), ledger_page):
         found |= {*LITERAL.findall(path.read_text(encoding="utf-8"))}
     for path in (site, provenance_graph):
         found |= {*re.findall(r'self\.text\(\s*f?"([^"{]+)"', Path(path.__file__).read_text())}
@@ -34,7 +41,52 @@ def texts():
         found |= {question.text, *question.answers.values(), *question.measured}
     found |= {row.label for row in overview._COMPARED} | {*overview.LATENCIES.values()}
     found |= {*trial_pages._MADE.values(), *trial_pages._ENDED.values()}
+    found |= {*Severity, *Verdict, *ledger._SEVERITIES.values(), *ledger._VERDICTS.values()}
+    found |= {claim.text for claim in CLAIMS} | {
+        one.short for one in documents.documents().values()
+    }
     return found - SAME
+
+
+def test_a_ledger_says_in_korean_what_each_claim_is_where_it_stands_and_how_it_was_judged():
+    result = run_audit({})
+    text = translator("ko", composed=True)
+    for judgement in result.judgements:
+        assert not re.search("[a-z]", text(judgement.claim.location)), judgement.claim.location
+        assert HANGUL.search(text(judgement.ground or judgement.reason))
+        assert HANGUL.search(
+            text(f"not decided by these experiments; it needs {judgement.claim.needs}")
+        )
+        assert method_in("ko", judgement.claim.needs) != judgement.claim.needs
+    page = ledger.html_ledger(result, "index.html", "ko", text)
+    assert '<html lang="ko">' in page
+    assert "한 경로가 단절되어도 패킷 손실이 없다." in page
+    for english in ("Numbers and formula", "any verdict", "cannot tell</span>", "By the record"):
+        assert english not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "korean_text"),
+    [
+        ("Abstract; Section 4.1, Table 4.1", "초록; 4.1절, 표 4.1"),
+        ("44 checks, 3 had no rows to compare", "검사 44건, 비교할 행이 없는 검사 3건"),
+        (
+            "interval: a.b (3 [2, 4]), open whether within 5 % of c (3); d (1), not > 2",
+            "구간: a.b (3 [2, 4]): c (3)의 5 % 이내 여부 판단 불가; d (1): > 2 아님",
+        ),
+        (
+            "not decided by these experiments; it needs datagrams sent and received",
+            "이 실험으로는 판정할 수 없음. 필요한 자료: 송신한 데이터그램과 수신한 데이터그램의 수",
+        ),
+        (
+            "Simulated: what the model's queues do, not what Intel i210 does.",
+            "시뮬레이션: 모델의 큐에서 얻은 결과이며 Intel i210의 성능이 아니다.",
+        ),
+    ],
+)
+def test_a_text_of_the_ledger_is_put_together_of_others(text, korean_text):
+    assert translator("ko", composed=True)(text) == korean_text
+    assert translator("en", composed=True)(text) == text
 
 
 @pytest.mark.parametrize("text", sorted(texts()))

@@ -8,6 +8,7 @@ from browser_tabs import CHROMIUM
 from tsnrepro.published.audit import run_audit
 from tsnrepro.published.ledger import write_ledger
 from tsnrepro.report.site import write_report
+from tsnrepro.results.language import translator
 
 PAGES = ("index", "tcp", "trials/tcp", "published", "provenance", "ledger")
 MEGABYTE = 1_000_000
@@ -188,9 +189,11 @@ def test_pages_fit_a_phone(site, tab, name):
 
 def test_a_report_in_korean_is_korean_and_as_accessible(simulated_run_folder, site, tab):
     folder = site.parent / "model-short-ko"
+    audit = run_audit({"tcp": simulated_run_folder})
+    write_ledger(audit, folder, "index.html", "ko", translator("ko", composed=True))
     write_report(folder, [simulated_run_folder], language="ko")
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    for name in ("index", "tcp", "trials/tcp"):
+    for name in ("index", "tcp", "trials/tcp", "ledger"):
         page = tab(folder / f"{name}.html", viewport={"width": 390, "height": 800})
         if name == "tcp":
             drawn(page)

@@ -104,7 +104,7 @@ def test_a_plan_has_trials_time_and_disk(repository, capsys):
     arguments = build_parser().parse_args(["plan", "--campaign", "two", "--testbed", "emulated"])
     arguments.run(arguments)
     said = capsys.readouterr().out
-    assert "to measure: 1 trials, about" in said
+    assert "to measure: 1 trial, about" in said
     assert "GB are free" in said
 
 

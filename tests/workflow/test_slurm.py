@@ -1,9 +1,10 @@
-"""A study on a real Slurm loses its node in the middle and gives the same bytes as on this machine.
+"""Studies and grids on a real Slurm give the same bytes as on this machine, if a node is lost too.
 
 In every job the plugin starts Snakemake twice, at three seconds of processor time each, and a job
-that Slurm puts back waits for two minutes: so only --all loses a node.
+that Slurm puts back waits for two minutes: so only --all runs a grid and loses a node.
 """
 
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from repository_copy import environment_of, run_snakemake
 from slurm_cluster import Cluster, lacking, wait_until
 from study_repository import copy_for_studies
 
+from tsnrepro.common.repository import root
 from tsnrepro.experiments.studies.study import load_study
 
 # Four points, one a job.
@@ -32,6 +34,14 @@ parts:
       configuration: [control, frer]
       receive_buffer_bytes: [106496, 425984]
 """
+GRID = """\
+description: Two queues
+papers: false
+vary: {queue_bytes: [16384, 262144]}
+loss:
+  repetitions: 1
+  parts: [{payload_bytes: 1472, rates_mbps: [90], duration_s: 0.02}]
+"""
 TABLES = ("study.csv", "study.parquet")
 SECONDS = 3600
 
@@ -40,7 +50,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.timeout(3 * SECONDS)]
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """Return a copy of the files that a study needs."""
+    """Return a copy of the files that a study and a grid need."""
     lacks = lacking()
     if lacks and os.environ.get("CI") != "true":
         pytest.skip(f"this machine lacks {', '.join(lacks)} for a Slurm of its own")
@@ -50,6 +60,8 @@ def repository(tmp_path_factory):
     (studies / "four.yaml").write_text(FOUR, encoding="utf-8")
     eight = FOUR.replace("replications: 1", "replications: 2")
     (studies / "eight.yaml").write_text(eight, encoding="utf-8")
+    (copy / "config" / "campaigns" / "queues.yaml").write_text(GRID, encoding="utf-8")
+    shutil.copytree(root() / "notebooks", copy / "notebooks")
     return copy
 
 
@@ -76,12 +88,28 @@ def run_here(repository: Path, name: str) -> dict[str, bytes]:
     return tables
 
 
-def start_on(cluster: Cluster, repository: Path, name: str, log) -> subprocess.Popen:
+def grid_here(repository: Path) -> dict[str, object]:
+    """Return what the machine itself measures of the grid, and clear it away."""
+    chosen = ["measurements", "--config", "testbed=model", "campaign=queues"]
+    done = run_snakemake(repository, "--cores", "2", *chosen, seconds=SECONDS)
+    assert done.returncode == 0, done.stdout[-4000:]
+    values = grid_values(repository)
+    shutil.rmtree(repository / "data")
+    shutil.rmtree(repository / "results")
+    return values
+
+
+def grid_values(repository: Path) -> dict[str, object]:
+    found = (repository / "data/raw/model/queues/loss").glob("*/trial.json")
+    return {path.parent.name: json.loads(path.read_text())["values"] for path in found}
+
+
+def start_on(cluster: Cluster, repository: Path, log, *targets: str) -> subprocess.Popen:
     # The profile as it is; a test has no patience for looks every 20 seconds.
     quicker = ["--slurm-init-seconds-before-status-checks", "3", "--latency-wait", "5"]
     profile = ["--workflow-profile", "workflow/profiles/slurm", *quicker]
     return subprocess.Popen(
-        ["snakemake", *profile, "study", "--config", f"study={name}"],
+        ["snakemake", *profile, *targets],
         cwd=repository,
         env=environment_of(repository, cluster.environment),
         stdin=subprocess.DEVNULL,
@@ -90,19 +118,34 @@ def start_on(cluster: Cluster, repository: Path, name: str, log) -> subprocess.P
     )
 
 
-def test_a_study_on_slurm_gives_the_bytes_of_this_machine(repository, cluster, tmp_path):
-    here = run_here(repository, "four")
-    log = tmp_path / "snakemake.log"
+def run_on(cluster: Cluster, repository: Path, log: Path, *targets: str) -> None:
     with log.open("w") as said:
-        snakemake = start_on(cluster, repository, "four", said)
+        snakemake = start_on(cluster, repository, said, *targets)
         try:
             assert snakemake.wait(SECONDS) == 0, log.read_text()[-4000:] + cluster.logs()
         finally:
             snakemake.kill()
             snakemake.wait()
+
+
+def test_a_study_on_slurm_gives_the_bytes_of_this_machine(repository, cluster, tmp_path):
+    here = run_here(repository, "four")
+    run_on(cluster, repository, tmp_path / "log", "study", "--config", "study=four")
     assert [*cluster.jobs().values()] == ["COMPLETED"] * 6  # compiling and collecting too
     folder = repository / "results" / "studies" / "four"
     assert {table: (folder / table).read_bytes() for table in TABLES} == here
+
+
+@pytest.mark.long
+def test_a_grid_on_slurm_gives_the_values_of_this_machine(repository, cluster, tmp_path):
+    here = grid_here(repository)
+    targets = ["--snakefile", "Snakefile", "measurements"]
+    targets += ["--config", "testbed=model", "campaign=queues"]
+    run_on(cluster, repository, tmp_path / "log", *targets)
+    # A part for each queue, and the list of trials.
+    assert [*cluster.jobs().values()] == ["COMPLETED"] * 3
+    assert len(here) == 4
+    assert grid_values(repository) == here
 
 
 @pytest.mark.long
@@ -114,7 +157,7 @@ def test_a_study_survives_its_node(repository, cluster, tmp_path):
     chunks = repository / "results" / "studies" / "eight" / "chunks"
 
     with (tmp_path / "snakemake.log").open("w+") as log:
-        snakemake = start_on(cluster, repository, "eight", log)
+        snakemake = start_on(cluster, repository, log, "study", "--config", "study=eight")
         try:
 
             def done_so_far() -> int:

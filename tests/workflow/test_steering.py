@@ -190,7 +190,7 @@ def test_the_commands(repository, store, capsys, monkeypatch):
         arguments.run(arguments)
     said = capsys.readouterr().out
     assert f"{name} no longer counts" in said
-    assert "1 extra blocks" in said
+    assert "1 extra block;" in said
     arguments = build_parser().parse_args(["again", "nonsense", "--because", "x"])
     with pytest.raises(RecordError, match="no trial 'nonsense'"):
         arguments.run(arguments)

@@ -18,6 +18,8 @@ rule audit:
         code=code_digest("tsnrepro.cli.audit:_audit"),
         folder=lambda wildcards, output: Path(output.html).parent,
         runs=[run.folder for run in PLAN.runs],
+        language=config.get("language", "en"),
     shell:
-        "tsnrepro audit --runs {params.runs:q} --ledger {params.folder:q} > {log:q} 2>&1"
+        "tsnrepro audit --runs {params.runs:q} --ledger {params.folder:q}"
+        " --language {params.language:q} > {log:q} 2>&1"
         " || {{ cat {log:q} >&2; exit 1; }}"

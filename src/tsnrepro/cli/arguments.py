@@ -48,6 +48,11 @@ def add_name(parser: argparse.ArgumentParser, argument: str, **options: Any) -> 
     setattr(action, "completer", _completer(_NAMES[action.dest]))  # noqa: B010 - argcomplete's
 
 
+def add_language(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add ``--language``; ``what``: what it is the language of, for its help."""
+    parser.add_argument("--language", choices=("en", "ko"), default="en", help=what)
+
+
 def _completer(names: Callable[[str], Iterable[str]]) -> Callable[..., Iterable[str]]:
     def complete(prefix: str, **_: Any) -> Iterable[str]:
         try:

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.cli.arguments import add_command, add_name
+from tsnrepro.cli.arguments import add_command, add_language, add_name
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import RecordError
 
 
@@ -23,6 +24,7 @@ def add_commands(commands: Any) -> None:
     audit.add_argument("--results", type=Path, default=Path("results"), help="default: results")
     audit.add_argument("--foreign", type=Path, metavar="FOLDER", help="the authors' public dataset")
     audit.add_argument("--ledger", type=Path, metavar="FOLDER", help="write HTML and LaTeX here")
+    add_language(audit, "of the HTML; default: en")
     audit.add_argument("--accept", action="store_true", help="accept the current verdicts")
     audit.add_argument(
         "--runs", type=Path, nargs="+", metavar="FOLDER", help="analysed runs, of any testbeds"
@@ -35,6 +37,7 @@ def _audit(arguments: argparse.Namespace) -> None:
     from tsnrepro.published.audit import accept, audit_campaign, print_audit, run_audit, summary  # noqa: PLC0415
     from tsnrepro.published.ledger import write_ledger  # noqa: PLC0415
     from tsnrepro.records.integrity import write_sums  # noqa: PLC0415
+    from tsnrepro.results.language import translator  # noqa: PLC0415
 
     if arguments.runs:
         result = run_audit({folder.name: folder for folder in arguments.runs})
@@ -43,7 +46,8 @@ def _audit(arguments: argparse.Namespace) -> None:
             arguments.testbed, arguments.campaign, arguments.results, third_party=arguments.foreign
         )
     if arguments.ledger:
-        write_ledger(result, arguments.ledger, report="index.html")
+        text = translator(arguments.language, composed=True)
+        write_ledger(result, arguments.ledger, "index.html", arguments.language, text)
         names = ("ledger.html", "ledger.tex", "verdicts.tex")
         sums = arguments.ledger / "ledger.sha256"
         write_sums(sums, [arguments.ledger / name for name in names])
@@ -54,7 +58,8 @@ def _audit(arguments: argparse.Namespace) -> None:
         print(f"accepted: {len(accept(result))} changed verdicts")
     if result.missing:
         raise RecordError(
-            f"{len(result.missing)} checks could not run, the first: {result.missing[0].reason}",
+            f"{plural(len(result.missing), 'check')} could not run, the first: "
+            f"{result.missing[0].reason}",
             str(arguments.foreign or ""),
             "Give the whole dataset",
         )

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.cli.arguments import add_command
+from tsnrepro.cli.arguments import add_command, add_language
 
 
 def add_commands(commands: Any) -> None:
@@ -19,7 +19,7 @@ def add_commands(commands: Any) -> None:
     )
     report.add_argument("output", type=Path, help="folder of the report")
     _add_runs(report)
-    report.add_argument("--language", choices=("en", "ko"), default="en", help="of its pages")
+    add_language(report, "of its pages")
     report.add_argument("--reason", default="", help="why these testbeds were selected")
 
     deposit = add_command(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tsnrepro.cli.arguments import add_command, add_name
+from tsnrepro.common.counts import plural
 
 
 def add_commands(commands: Any) -> None:
@@ -61,7 +62,7 @@ def _plan(arguments: argparse.Namespace) -> None:
         sizes = " x ".join(f"{len(values)} {factor}" for factor, values in part.factors.items())
         print(f"  {name}: {sizes} x {study.replications} replications")
     print(
-        f"{len(study.points())} points in {study.chunk_count()} jobs,"
+        f"{plural(len(study.points()), 'point')} in {plural(study.chunk_count(), 'job')},"
         f" measure {study.measure.kind}, {study.duration_s:g} s of simulated time a trial"
     )
 
@@ -78,7 +79,7 @@ def _run(arguments: argparse.Namespace) -> None:
         task = progress.add_task("points", total=len(study.points()))
         for done in run_locally(study, folder, arguments.jobs):
             progress.advance(task, done)
-    print(f"{collect(study, folder)} points: {folder / 'study.csv'}")
+    print(f"{plural(collect(study, folder), 'point')}: {folder / 'study.csv'}")
 
 
 def _compile(arguments: argparse.Namespace) -> None:
@@ -98,7 +99,8 @@ def _collect(arguments: argparse.Namespace) -> None:
     from tsnrepro.experiments.studies.chunks import collect  # noqa: PLC0415
     from tsnrepro.experiments.studies.study import load_study  # noqa: PLC0415
 
-    print(f"{collect(load_study(arguments.study), arguments.folder)} points: {arguments.folder}")
+    points = collect(load_study(arguments.study), arguments.folder)
+    print(f"{plural(points, 'point')}: {arguments.folder}")
 
 
 def _accuracy(arguments: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.topology import (
     ADDRESSES,
     CARD,
@@ -117,7 +118,7 @@ class BenchSettings(ConfigModel):
             self._check_switches()
         elif len(self.ports.talker) != len(self.ports.listener):
             raise ValueError(
-                f"talker has {len(self.ports.talker)} ports and listener "
+                f"talker has {plural(len(self.ports.talker), 'port')} and listener "
                 f"{len(self.ports.listener)}: the n-th of one leads to the n-th of the other"
             )
         return self

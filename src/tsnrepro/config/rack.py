@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
+from tsnrepro.common.counts import plural
 from tsnrepro.config.base import (
     ConfigModel,
     DeviceName,
@@ -217,7 +218,7 @@ class RackSettings(MeasuredHosts):
         hosts = self.hosts
         if len(hosts.sw1.member_ports) != len(hosts.sw2.member_ports):
             raise ValueError(
-                f"sw1 has {len(hosts.sw1.member_ports)} member_ports and sw2 "
+                f"sw1 has {plural(len(hosts.sw1.member_ports), 'port')} in member_ports and sw2 "
                 f"{len(hosts.sw2.member_ports)}: the n-th of one is cabled to the n-th of the other"
             )
         for name, switch in (("sw1", hosts.sw1), ("sw2", hosts.sw2)):

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, get_args
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import commit, root
 from tsnrepro.config.base import TestbedKind
@@ -210,7 +211,7 @@ def _import_file(
         report.imported.append(ImportedFile(file.relative, name, count, bool(table.generated)))
     elif not outcome.trials:
         rows = {"skipped": outcome.skipped_rows, "excluded by where": outcome.excluded}
-        why = ", ".join(f"{count} rows {what}" for what, count in rows.items() if count)
+        why = ", ".join(f"{plural(count, 'row')} {what}" for what, count in rows.items() if count)
         reason = f"no row of it is a trial: {why or 'it has none'}"
         report.refused.append(RefusedFile(file.relative, reason, name))
     return trials

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from tsnrepro.common.counts import plural
+
 _SHOWN = 12
 
 
@@ -92,7 +94,7 @@ class ImportReport:
             lines.append(f"  failed trials that the data set records: {self.failed}")
         skipped = _rows(self.skipped)
         if self.skipped_rows > len(self.skipped):
-            skipped.append(f"{self.skipped_rows - len(self.skipped)} more rows")
+            skipped.append(plural(self.skipped_rows - len(self.skipped), "more row"))
         parts = {
             "imported files": list(map(str, self.imported)),
             "notes": _rows(self.notes),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import PublishError
 from tsnrepro.config.papers import manuscripts, sources_of
 from tsnrepro.papers.manuscript import SUPPLEMENT
@@ -67,7 +68,9 @@ def word_count_table(pdfs: list[Path]) -> str:
         allowed = f"{len(paper)} of {limit}" if limit else len(paper)
         number = {"text": allowed, "supplement": len(supplement)}
         if limit and len(paper) > limit:
-            too_long.append(f"{pdf.stem}: {len(paper)} pages, {limit} allowed by its venue")
+            too_long.append(
+                f"{pdf.stem}: {plural(len(paper), 'page')}, {limit} allowed by its venue"
+            )
         lines += [
             f"{pdf.stem:28}{part:12}{words:8}{characters:12}{number.get(part, ''):>8}"
             for part, (words, characters) in counts.items()

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import root
 from tsnrepro.published import documents as published
-from tsnrepro.published.audit_findings import ComparedValue, Finding, Severity, plural
+from tsnrepro.published.audit_findings import ComparedValue, Finding, Severity
 from tsnrepro.published.checks import (
     MEASURED_CHECKS,
     Check,

@@ -86,8 +86,3 @@ def with_unit(digits: str, unit: str) -> str:
 def capitalize(text: str) -> str:
     """Return a text with a capitalize first letter; column names are not changed."""
     return text if "_" in text else text[:1].upper() + text[1:]
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

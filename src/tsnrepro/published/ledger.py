@@ -10,6 +10,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from tsnrepro.published.audit_findings import Finding, Severity
 from tsnrepro.published.claims import Judgement, Verdict
 from tsnrepro.published.expressions import readable
 from tsnrepro.published.rules import RULES
+
+Translate = Callable[..., str]
+"""Returns an English text in the language of a page, with values for its fields."""
 
 _SCRIPT = "ledger-filter.js"
 _SEVERITIES = {
@@ -41,33 +45,60 @@ _VERDICTS = {
 }
 
 
-def write_ledger(result: AuditResult, folder: Path, report: str | None = None) -> None:
+def in_english(text: str, **fields: object) -> str:
+    """Return an English text, with values for its fields."""
+    return text.format(**fields) if fields else text
+
+
+def write_ledger(
+    result: AuditResult,
+    folder: Path,
+    report: str | None = None,
+    language: str = "en",
+    text: Translate = in_english,
+) -> None:
     r"""Write the ledger into a folder, which is created if necessary.
 
     ``ledger.html`` is the page and ``ledger.tex`` a table to be input in a document.
     ``verdicts.tex`` defines ``\verdict``, ``\recordverdict`` and ``\verdictnumbers`` and is input
-    in the preamble. ``report`` is as for :func:`html_ledger`.
+    in the preamble. The rest is as for :func:`html_ledger`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in {
-        "ledger.html": html_ledger(result, report),
+    files = {
+        "ledger.html": html_ledger(result, report, language, text),
         "ledger.tex": latex_ledger(result),
         "verdicts.tex": latex_macros(result),
-    }.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    }
+    for name, content in files.items():
+        (folder / name).write_text(content, encoding="utf-8")
 
 
-def html_ledger(result: AuditResult, report: str | None = None) -> str:
+def html_ledger(
+    result: AuditResult,
+    report: str | None = None,
+    language: str = "en",
+    text: Translate = in_english,
+) -> str:
     """Return the ledger as a self-contained HTML page.
 
-    ``report`` is a link to the report, relative to the page.
+    ``report`` is a link to the report, relative to the page. ``text`` gives its texts in
+    ``language``; formulas, keys, and what the tables of the documents print stay as they are.
     """
     template = _environment(latex=False).get_template("ledger.html.j2")
     script = (Path(__file__).parent / "templates" / _SCRIPT).read_text(encoding="utf-8")
     # The content security policy of the page allows this script alone.
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    title = "Audit of the published record" if result.is_published else "Audit of {name}"
+    name = ", ".join(dict.fromkeys(run.name for run in result.runs))
+    context = _context(result)
     return template.render(
-        _context(result), report=report, script=Markup(script), script_sum=f"sha256-{digest}"
+        context | {"origins": ", ".join(map(text, context["origins"]))},
+        _=text,
+        title=text(title, name=name),
+        language=language,
+        report=report,
+        script=Markup(script),
+        script_sum=f"sha256-{digest}",
     )
 
 

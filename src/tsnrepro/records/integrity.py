@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import RecordError, printable
 from tsnrepro.records.files import (
     PARTIAL_PREFIX,
@@ -175,8 +176,8 @@ def verify(results: Path) -> None:
     for folder in runs:
         problems = list(verify_run(folder))
         trials = len(open_run(folder / RUN_FILE)[1]["trials"])
-        outcome = f"{len(problems)} problems" if problems else "sound"
-        print(printable(f"{folder}: {trials} trials, {outcome}"))
+        outcome = plural(len(problems), "problem") if problems else "sound"
+        print(printable(f"{folder}: {plural(trials, 'trial')}, {outcome}"))
         for problem in problems:
             print(f"  {problem}")
         found += problems

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import RecordError, printable
 from tsnrepro.common.repository import commit, root, short_commit
 from tsnrepro.common.temporary import temporary_folder
@@ -80,7 +81,8 @@ def _refuse_different(compared: list[tuple[Path, FileComparison]]) -> None:
     """Print the number of files by grade; raise RecordError for those that are different."""
     counts = Counter(item.grade for _, item in compared)
     grades = ", ".join(f"{counts[grade]} {grade.label}" for grade in MatchGrade)
-    print(f"{len(compared)} files reproduced with commit {short_commit(commit())}: {grades}")
+    files = plural(len(compared), "file")
+    print(f"{files} reproduced with commit {short_commit(commit())}: {grades}")
     raise_first(
         [
             RecordError(
@@ -163,7 +165,7 @@ def unpacked(archive: Path, target: Path) -> Path:
     if missing := sorted(listed.keys() - seen):
         others = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise RecordError("a file is missing in the archive", f"{missing[0]}{others}", _REMEDY)
-    print(f"{archive.name}: {len(seen)} files, every byte as listed")
+    print(f"{archive.name}: {plural(len(seen), 'file')}, every byte as listed")
     return target
 
 

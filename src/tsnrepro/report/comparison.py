@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tsnrepro.common.counts import plural
 from tsnrepro.records.values import Result, load_file
 
 # Sums of millions lose some digits of double precision; fewer are printed.
@@ -163,7 +164,7 @@ def _tables(original: pd.DataFrame, reproduced: pd.DataFrame) -> Iterator[tuple[
         yield MatchGrade.DIFFERENT, f"other columns: {', '.join(odd) or 'their order'}"
         return
     if len(original) != len(reproduced):
-        yield MatchGrade.DIFFERENT, f"{len(original)} rows before, {len(reproduced)} now"
+        yield MatchGrade.DIFFERENT, f"{plural(len(original), 'row')} before, {len(reproduced)} now"
         return
     limits = _limit_columns(list(original.columns))
     for column in original.columns:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import PublishError, RecordError
 from tsnrepro.common.repository import git_in, root
 from tsnrepro.papers.manuscript import SUPPLEMENT
@@ -105,7 +106,8 @@ def write_deposit(
     changed = _uncommitted()
     if changed and not uncommitted:
         raise PublishError(
-            f"{len(changed)} files of the repository are not committed, the first: {changed[0]}",
+            f"{plural(len(changed), 'file')} of the repository not committed, the first: "
+            f"{changed[0]}",
             str(root()),
             "Commit them, or give --uncommitted (snakemake deposit --config uncommitted=true)",
         )
@@ -246,9 +248,9 @@ def _described(
     return Description(
         title=f"Experiments in time-sensitive networking: campaign {campaigns}",
         abstract=(
-            f"{titles}: {trials} trials. {'; '.join(origins)}. Raw outputs and counters of every "
-            "trial, results with intervals, tables, figures, papers, and the workflow that made "
-            "them." + _with_changes(changed)
+            f"{titles}: {plural(trials, 'trial')}. {'; '.join(origins)}. Raw outputs and counters "
+            "of every trial, results with intervals, tables, figures, papers, and the workflow "
+            "that made them." + _with_changes(changed)
         ),
         software=load_citation(root() / CITATION),
         commit=facts[0]["commit"],

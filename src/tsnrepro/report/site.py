@@ -82,7 +82,7 @@ def write_report(
     reason
         One line on what was measured where and why; may be empty.
     language
-        ``en`` or ``ko``. Keys and the ledger are in English in both.
+        ``en`` or ``ko``. Keys are in English in both.
 
     Raises
     ------

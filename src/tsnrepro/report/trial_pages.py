@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tsnrepro.common.counts import plural
 from tsnrepro.records.store import SUMS, read_trial
 from tsnrepro.report.trials import relative
 
@@ -65,7 +66,7 @@ def _leaves(part: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
         if isinstance(item, Mapping):
             yield from _leaves(item, f"{label}, ")
         elif isinstance(item, list) and len(item) > 8:
-            yield label, f"{len(item)} entries"
+            yield label, plural(len(item), "entry", "entries")
         elif item is not None:
             yield label, f"{item:.7g}" if isinstance(item, float) else str(item)
 

@@ -27,16 +27,20 @@ def korean_methods() -> dict[str, str]:
     return cast(dict[str, str], read_yaml(Path(__file__).with_name("korean-methods.yaml")))
 
 
-def translator(language: str) -> Translate:
+def translator(language: str, *, composed: bool = False) -> Translate:
     """Return the function that gives a text in a language, ``en`` or ``ko``.
 
     A text without a translation stays as it is: keys of results, names of factors, and what a
-    record says are the same in both.
+    record says are the same in both. With ``composed`` a text may be put together of others, as
+    methods and places are.
     """
     known = korean() if language == "ko" else {}
 
     def translate(text: str, **fields: object) -> str:
         found = known.get(text, text)
+        if composed and language == "ko" and text not in known:
+            method = method_in(language, text)
+            found = method if method != text else in_korean(text)
         return Markup(escape(found)).format(**fields) if fields else found
 
     return translate
@@ -50,7 +54,7 @@ def in_korean(text: str) -> str:
     for pattern, template in _labels():
         if match := pattern.fullmatch(text):
             return template.format(**match.groupdict())
-    for separator in ("\n", ", ", ": ", " / "):
+    for separator in ("\n", "; ", ", ", ": ", " / "):
         if separator in text:
             return separator.join(map(in_korean, text.split(separator)))
     return text

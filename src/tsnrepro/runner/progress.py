@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, TextIO
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.durations import duration
 
 # Where lines cannot be written over one another, as in a file, one is written so often.
@@ -106,7 +107,7 @@ class Progress:
 
     def _finish(self) -> None:
         total = len(self._nominal)
-        done = f"{self._experiment}: {total} trials recorded in {duration(self._spent)}"
+        done = f"{self._experiment}: {plural(total, 'trial')} recorded in {duration(self._spent)}"
         if self._bar:
             self._bar.update(_Bar(done, total, total))
         if self._terminal is not None and self._terminal.isatty():

@@ -17,6 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import (
     CommandError,
     JobDeadlineError,
@@ -295,7 +296,8 @@ def _measure_missing(
 ) -> None:
     store = recorder.store
     missing = [item for item in planned if recorder.open_attempts(item.trial)]
-    print(f"{store.experiment}: {len(planned)} trials, {len(planned) - len(missing)} recorded")
+    trials = plural(len(planned), "trial")
+    print(f"{store.experiment}: {trials}, {len(planned) - len(missing)} recorded")
     position = recorder.progress.further([item.nominal_s for item in missing])
     for overrides, group in _by_testbed(missing):
         testbed = testbeds.get(overrides)

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.durations import duration
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
@@ -282,7 +283,7 @@ def as_text(found: list[Forecast], cores: int = 1) -> str:
     lines = [f"{'experiment':12} {'testbed':12} {heads}  {'time':10} disk"]
     for each in found:
         missing = each.trials - each.recorded
-        more = f"  up to {each.possible} more trials" if each.possible else ""
+        more = f"  up to {plural(each.possible, 'more trial')}" if each.possible else ""
         counts = f"{each.trials:6} {each.recorded:8} {missing:7}"
         lines.append(
             f"{each.experiment:12} {each.testbed:12} {counts}  "
@@ -295,7 +296,7 @@ def as_text(found: list[Forecast], cores: int = 1) -> str:
     free = shutil.disk_usage(root()).free
     lines += [
         "",
-        f"to measure: {sum(each.trials - each.recorded for each in found)} trials, about "
+        f"to measure: {plural(sum(each.trials - each.recorded for each in found), 'trial')}, about "
         f"{duration(elapsed_s(expected, cores))}; analyses and papers take minutes more",
         f"disk: {_megabytes(known)}{beside}, {free / 1e9:.1f} GB are free",
     ]

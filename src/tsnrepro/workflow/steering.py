@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
 from tsnrepro.config import load
@@ -222,8 +223,9 @@ def more(experiment: str, blocks: int, campaign: str | None = None) -> str:
     finally:
         partial.unlink(missing_ok=True)
     write_atomically(path, text.encode())
+    extra = plural(checked.extra_blocks[experiment], "extra block")
     return (
-        f"{experiment} of {name}: {checked.extra_blocks[experiment]} extra blocks; the next run "
+        f"{experiment} of {name}: {extra}; the next run "
         f"measures them: snakemake --cores 4 --config campaign={name}"
     )
 

@@ -9,6 +9,7 @@ from MLRsearch import (
     SearchGoal,
 )
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import ToolError
 from tsnrepro.experiments.rfc2544.load_trial import Series
 from tsnrepro.experiments.rfc2544.settings import MlrGoal, MlrSettings
@@ -76,7 +77,7 @@ def search(series: Series, settings: MlrSettings, method: str = _METHOD) -> list
             raise  # the measurer's own error, not the library's
         sut = series.sut
         raise ToolError(
-            f"MLRsearch gave up after {len(series.trials)} trials: {error}",
+            f"MLRsearch gave up after {plural(len(series.trials), 'trial')}: {error}",
             f"{sut.configuration}, {sut.payload_bytes} B",
             "Raise deadline_s of mlrsearch, or set wider bounds",
         ) from error

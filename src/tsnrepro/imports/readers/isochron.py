@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, csv
 
+from tsnrepro.common.counts import plural
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import PRINTF_CODE, Times
 from tsnrepro.imports.readers import aligned
@@ -77,7 +78,7 @@ def blocks(
         missing += int((steps - 1).sum()) - unread
         yield packets, rows + bool(cut.strip()), numbers, invalid
     if missing > 0:
-        raise NoMeasurementError(f"{missing} packets are missing in it", "", _REMEDY)
+        raise NoMeasurementError(f"it lacks {plural(missing, 'packet')}", "", _REMEDY)
 
 
 def _pattern(times: Times) -> str:

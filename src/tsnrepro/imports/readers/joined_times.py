@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
+from tsnrepro.common.counts import plural
 from tsnrepro.imports.files import SourceFile
 from tsnrepro.imports.mapping import Times
 from tsnrepro.imports.readers.packet_times import (
@@ -69,7 +70,9 @@ def read(talker: SourceFile, listener: SourceFile, times: Times) -> PacketTimes:
         raise NoMeasurementError(f"none of its packets is in the listener's {listener.relative}")
     found.resolution_us = resolution_us([sent["time"], received["time"]], times)
     if unsent := _distinct(received["sequence"].to_numpy()) - found.received:
-        found.skipped.append((listener.relative, f"{unsent} packets that the talker did not send"))
+        found.skipped.append(
+            (listener.relative, f"{plural(unsent, 'packet')} that the talker did not send")
+        )
         found.skipped_rows += unsent
     return completed(found, times, list(pc.min_max(sent["time"]).as_py().values()))
 

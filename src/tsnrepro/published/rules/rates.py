@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.ethernet import ip_packets
-from tsnrepro.published.audit_findings import ComparedValue, Finding, Severity, plural
+from tsnrepro.published.audit_findings import ComparedValue, Finding, Severity
 from tsnrepro.published.intervals import format_number
 from tsnrepro.published.rules.base import (
     MIN_ROWS,

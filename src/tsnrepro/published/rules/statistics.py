@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import Field
 
+from tsnrepro.common.counts import plural
 from tsnrepro.published.audit_findings import (
     ComparedValue,
     Finding,
     Severity,
     capitalize,
     format_number,
-    plural,
 )
 from tsnrepro.published.intervals import Interval, format_range
 from tsnrepro.published.rules.base import (

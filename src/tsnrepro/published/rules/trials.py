@@ -8,12 +8,12 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from tsnrepro.common.counts import plural
 from tsnrepro.published.audit_findings import (
     ComparedValue,
     Finding,
     Severity,
     format_number,
-    plural,
 )
 from tsnrepro.published.rules.base import (
     Check,

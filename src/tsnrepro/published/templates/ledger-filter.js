@@ -23,7 +23,8 @@ const apply = () => {
     part.querySelector(".more").hidden = shown.size === fitting.length;
     count += fitting.length;
   }
-  document.getElementById("shown").textContent = `${count} of ${rows.length} claims`;
+  document.getElementById("shown").textContent =
+    form.dataset.shown.replace("{count}", count).replace("{total}", rows.length);
 };
 // What a link leads to is folded, and may be beyond the rows shown.
 const showTarget = () => {

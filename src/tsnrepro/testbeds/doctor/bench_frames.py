@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.topology import LISTENER, SWITCHES, TALKER
 from tsnrepro.config import BenchSettings
@@ -217,7 +218,7 @@ def _elsewhere(path: str, one: Port, other: Port, came: Counter[Port]) -> Iterat
         f"loops of {path}",
         "bench",
         STOP if returned else PASS,
-        f"{returned} frames came back to the talker's ports",
+        f"{plural(returned, 'frame')} came back to the talker's ports",
         "Look for a loop: two cables between the device and another",
     )
     strayed = [

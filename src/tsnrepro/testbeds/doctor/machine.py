@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.config.files import testbed_settings
 from tsnrepro.config.registry import SHARED_KINDS, experiments
@@ -59,7 +60,9 @@ def _governor(sys: Path) -> Iterator[Finding]:
 def _load() -> Iterator[Finding]:
     load, number = os.getloadavg()[0], len(os.sched_getaffinity(0))
     verdict = PASS if load <= _MAX_LOAD * number else WARN
-    found = f"{load:.2f} processes ran or waited in the last minute, on {number} processors"
+    found = (
+        f"{load:.2f} processes ran or waited in the last minute, on {plural(number, 'processor')}"
+    )
     yield Finding("other load", _HERE, verdict, found, _LOAD_REMEDY)
 
 
