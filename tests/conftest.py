@@ -60,7 +60,7 @@ LONGEST_FIRST = (
 
 # --- tests that go by time -----------------------------------------------------------------
 
-GO_BY_TIME = ("namespaces", "timed", "slurm")
+GO_BY_TIME = ("namespaces", "timed")
 STALLS = MachineStalls()
 
 
