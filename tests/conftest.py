@@ -48,8 +48,8 @@ hypothesis.settings.load_profile("same-examples")
 # the other workers without work.
 LONGEST_FIRST = (
     *("test_documentation_site.py", "test_hostile_configuration.py", "test_coverage.py"),
-    *("test_new_files.py", "test_tutorials.py"),
-    *("test_memory_of_runs.py", "test_study_workflow.py"),
+    *("test_new_files.py", "test_guest.py", "test_tutorials.py"),
+    *("test_memory_of_runs.py", "test_study_workflow.py", "test_slurm.py", "test_full_disk.py"),
     *("test_site_and_deposit.py", "test_widgets_in_browser.py", "test_clock_set_back.py"),
     *("test_frer_udp_manuscript.py", "test_software_bridge_manuscript.py"),
     *("test_tas_evaluation_manuscript.py", "test_frer_fail_operational_manuscript.py"),
@@ -60,7 +60,7 @@ LONGEST_FIRST = (
 
 # --- tests that go by time -----------------------------------------------------------------
 
-GO_BY_TIME = ("namespaces", "timed", "guest", "slurm")
+GO_BY_TIME = ("namespaces", "timed")
 STALLS = MachineStalls()
 
 

@@ -15,7 +15,7 @@ STUDY = "threshold-coarse"
 # What is done several times is done once.
 _ONCE = ("repetitions", "last_repetitions", "searches", "attempts", "iterations")
 # Searches end after so many steps, or once they know the value within so many per cent.
-_STEPS = {"steps": 5, "loads": 3, "max_refinements": 1, "max_repetitions": 2}
+_STEPS = {"steps": 3, "loads": 3, "max_refinements": 1, "max_repetitions": 2}
 _COARSE = {"relative_width_percent": 10, "resolution_percent": 10}
 # Nine seconds around each load trial.
 _WITHOUT = ("rfc2544_waits",)

@@ -29,7 +29,8 @@ CONSTANTS_FILE = "constants.tex"
 _REFERENCES = {}
 _ENDS = (".aux", ".bbl", f"{SUPPLEMENT}.aux")
 # What follows the name of the paper in those of its jobs.
-_JOBS = ("", SUPPLEMENT)
+_PAPER_ALONE = ("",)
+_JOBS = (*_PAPER_ALONE, SUPPLEMENT)
 _NUMBERED = re.compile(r"\\newlabel\{(.*?)\}\{\{(.*?)\}\{\d+\}")
 _CITED = re.compile(r"\\citation\{(.*?)\}")
 _TO_REPEAT = re.compile(r"LaTeX Warning: .*(?:undefined|multiply)|widths have changed")
@@ -193,10 +194,8 @@ class Manuscript:
         One pass is enough from the references of the former paper, if its own have the same
         numbers and its long tables the same columns; else another pass, or it is built.
         """
-        if self.name not in _REFERENCES:
+        if not self._begin(results):
             return self.built(results)
-        for end, text in _REFERENCES[self.name].items():
-            self._path(results, end).write_text(text, encoding="utf-8")
         known = self._references(results)
         for _ in range(2):
             for job in _JOBS:
@@ -210,6 +209,23 @@ class Manuscript:
                 break  # for another bibliography
             known = found
         return self.built(results)
+
+    def typeset_once(self, results, jobs=_JOBS):
+        """Typeset the paper of some results for its words; return the results.
+
+        Its references and the places of its pages may be those of the former paper.
+        """
+        if not self._begin(results):
+            return self.built(results)
+        for job in jobs:
+            self._pass(results, job)
+        return results
+
+    def _begin(self, results):
+        """Begin with the references of the former paper; return whether there was one."""
+        for end, text in _REFERENCES.get(self.name, {}).items():
+            self._path(results, end).write_text(text, encoding="utf-8")
+        return self.name in _REFERENCES
 
     def _references(self, results):
         return _printed("".join(self._file(results, f"{job}.aux") for job in _JOBS))
@@ -242,9 +258,9 @@ class Manuscript:
     def pdf(self, results):
         return self._path(results, ".pdf")
 
-    def text(self, results):
+    def text(self, results, jobs=_JOBS):
         """Return the text of the paper and its supplement."""
-        found = [" ".join(pages(self._path(results, f"{job}.pdf"))) for job in _JOBS]
+        found = [" ".join(pages(self._path(results, f"{job}.pdf"))) for job in jobs]
         return " ".join("\n".join(found).replace("-\n", "").split())
 
     def fonts(self, results):
@@ -257,13 +273,14 @@ class Manuscript:
         return found
 
     def abstracts(self, results):
-        """Return the abstracts in one or two languages, without spaces."""
+        """Typeset the paper without its supplement; return its abstracts, without spaces."""
+        text = self.squeezed(self.typeset_once(results, _PAPER_ALONE), _PAPER_ALONE)
         # The keywords follow the first, the first section the second.
         ends = r"주제어—|IndexTerms—|F?I\.(?:서론|Introduction)"
-        return re.findall(rf"(?:초록|Abstract)—(.*?)(?:{ends})", self.squeezed(results))
+        return re.findall(rf"(?:초록|Abstract)—(.*?)(?:{ends})", text)
 
     def assert_abstracts_print_limits(self, results, expected):
-        """Check that each abstract has the limits of undecided values."""
+        """Typeset the paper; check that each abstract has the limits of undecided values."""
         abstracts = self.abstracts(results)
         assert len(abstracts) == len(expected)
         for text, limits in zip(abstracts, expected, strict=True):
@@ -271,9 +288,9 @@ class Manuscript:
             for found in limits:
                 assert found in text, (found, text)
 
-    def squeezed(self, results):
+    def squeezed(self, results, jobs=_JOBS):
         """Return the text without spaces, since Korean text may break within a word."""
-        return re.sub(r"\s", "", self.text(results))
+        return re.sub(r"\s", "", self.text(results, jobs))
 
     def assert_nothing_is_missing_or_off_the_page(self, results, points):
         log = "".join(self._file(results, f"{job}.log") for job in _JOBS)

@@ -207,7 +207,7 @@ class TestPages(PageChecks):
 
     def test_gates_with_frer_are_what_the_testbed_measured(self, tmp_path):
         chosen = {"shaping.tas_frer.conditions.link.mbps": 100.0}
-        text = PAPER.squeezed(PAPER.typeset(prepared(tmp_path, chosen=chosen)))
+        text = PAPER.squeezed(PAPER.typeset_once(prepared(tmp_path, chosen=chosen)))
         assert "측정값:링크100.0Mb/s" in text
 
     @pytest.mark.parametrize("lost", [0.0, 7.0])
@@ -216,7 +216,7 @@ class TestPages(PageChecks):
         results = prepared(tmp_path, chosen=chosen)
         assert lacking(results, "abstract") == (2 if lost else 0)
         struck = "[failure.failover.frer.lostwhilecut(7),not=0"
-        for text in PAPER.abstracts(PAPER.typeset(results)):
+        for text in PAPER.abstracts(results):
             assert (struck in text.replace("_", "")) == bool(lost)
 
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
@@ -232,7 +232,7 @@ class TestPages(PageChecks):
         others = [one for one in judged if "testbed.kind" in one.condition]
         assert others
         assert not any(one.carried for one in others)
-        text = PAPER.squeezed(PAPER.typeset(results))
+        text = PAPER.squeezed(PAPER.typeset_once(results))
         assert "LAN966x보드두대" in text
         for word in ("네임스페이스", "토큰버킷", "에뮬레이션", "namespaces"):
             assert word not in text, word

@@ -205,13 +205,13 @@ class TestPages(PageChecks):
         assert dict(found) == where
 
     def test_a_sentence_that_is_not_carried_is_struck_in_both_languages(self, tmp_path):
-        results = PAPER.typeset(with_all(tmp_path, limit__end_to_end__verdict="cannot tell"))
+        results = with_all(tmp_path, limit__end_to_end__verdict="cannot tell")
         for text in PAPER.abstracts(results):
             assert "(cannottell),not=equivalent]" in text
 
     def test_a_copy_of_the_model_names_no_kernel_and_strikes_what_is_emulated(self, tmp_path):
         facts = facts_of_testbed(kind="model", label="model testbed", verb="Simulated on")
-        results = PAPER.typeset(prepared(tmp_path, facts=facts))
+        results = PAPER.typeset_once(prepared(tmp_path, facts=facts))
         text = PAPER.text(results)
         for said in ("drops a frame counts it", "path A (both configurations)"):
             assert said in text, said
@@ -222,7 +222,7 @@ class TestPages(PageChecks):
     @pytest.mark.parametrize("drivers", ["lan966x", "ebpf", "kernel", "ebpf and lan966x"])
     def test_a_rack_is_described_as_it_is(self, tmp_path, drivers):
         facts = facts_of_testbed(**RACK | {"drivers": drivers})
-        text = PAPER.text(PAPER.typeset(prepared(tmp_path, facts=facts)))
+        text = PAPER.text(PAPER.typeset_once(prepared(tmp_path, facts=facts)))
         assert "rack testbed" in text
         assert ("LAN966x board" in text) == ("lan966x" in drivers)
         for word in ("namespace", "token bucket"):
@@ -236,7 +236,7 @@ class TestPages(PageChecks):
             "measured", {name: tmp_path / name for name in ("loss", "tcp", "latency")}
         )
         write_paper_inputs(PAPER.folder, tmp_path / "paper", DataSources([column]))
-        results = PAPER.typeset(tmp_path)
+        results = PAPER.typeset_once(tmp_path)
         text = PAPER.text(results)
         for said in ("payload 1000 B", "one way", "no datagram is accounted for"):
             assert said in text, said

@@ -168,7 +168,7 @@ class TestPages(PageChecks):
 
     def test_a_sentence_that_is_not_carried_says_what_was_found(self, tmp_path):
         chosen = {"loss.collapse.frer.lowest_share.percent": 23.4} | CARRYING
-        text = PAPER.squeezed(PAPER.typeset(prepared(tmp_path, chosen=chosen)))
+        text = PAPER.squeezed(PAPER.typeset_once(prepared(tmp_path, chosen=chosen)))
         assert "(23.4),not>50" in text
 
     def test_a_model_alone_is_never_called_measured(self, tmp_path):
@@ -180,7 +180,7 @@ class TestPages(PageChecks):
         PAPER.assert_nothing_is_missing_or_off_the_page(results, points=3)
 
     def test_a_rack_is_described_as_it_is(self, tmp_path):
-        text = PAPER.text(PAPER.typeset(prepared(tmp_path, "rack")))
+        text = PAPER.text(PAPER.typeset_once(prepared(tmp_path, "rack")))
         assert "two LAN966x boards" in text
         for word in ("namespace", "token bucket", "emulated", "this machine"):
             assert word not in text, word

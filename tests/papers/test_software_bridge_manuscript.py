@@ -105,7 +105,7 @@ class TestPages(PagesOfShaping):
 
     def test_the_guest_stands_beside_the_model_alone(self, tmp_path):
         results = prepared(PAPER, tmp_path, kind="model", beside=["guest"])
-        text = PAPER.squeezed(PAPER.typeset(results))
+        text = PAPER.squeezed(PAPER.typeset_once(results))
         assert f"측정값({GUEST})과95%구간" in text
         assert text.count("시뮬레이션(모델테스트베드)과95%구간") == 2
         assert "이논문의결과는게스트테스트베드를제외하면모두시뮬레이션으로얻었다" in text
@@ -152,7 +152,7 @@ class TestPages(PagesOfShaping):
     )
     def test_it_says_how_threads_divide_the_work(self, tmp_path, threads, says):
         chosen = {"shaping.shaper": "software bridge", "*.conditions.threads": threads}
-        results = PAPER.typeset(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
+        results = PAPER.typeset_once(prepared(PAPER, tmp_path, kind="emulated", chosen=chosen))
         assert says in PAPER.squeezed(results)
 
     def test_threads_that_were_not_measured_are_dashes_in_the_supplement(self, tmp_path):
@@ -160,7 +160,7 @@ class TestPages(PagesOfShaping):
         for number, threads in ((1, each), (0, NOT_EACH)):
             chosen = {"shaping.shaper": "software bridge"} | threads
             results = prepared(PAPER, tmp_path / f"{number}", kind="emulated", chosen=chosen)
-            text = PAPER.squeezed(PAPER.typeset(results))
+            text = PAPER.squeezed(PAPER.typeset_once(results))
             assert ("43.75" in text.partition("스레드배치별평균지연")[2]) == bool(number)
 
     @pytest.mark.parametrize("verdict", ["higher", "cannot tell"])
@@ -172,7 +172,7 @@ class TestPages(PagesOfShaping):
         judged = read_assertions(results / "paper")
         lacking = [one for one in judged if "abstract" in one.place and not one.carried]
         assert len(lacking) == (0 if verdict == "higher" else 2)
-        for text in PAPER.abstracts(PAPER.typeset(results)):
+        for text in PAPER.abstracts(results):
             assert ("(cannottell),not=higher]" in text) == (verdict != "higher")
 
     def test_what_is_of_the_bridge_alone_is_struck_on_the_model(self, tmp_path):

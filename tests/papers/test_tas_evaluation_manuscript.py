@@ -102,7 +102,7 @@ class TestPages(PagesOfShaping):
         assert [place.split("/")[1].split(".")[0] for place in places] == lacking
 
     def test_cards_are_described_as_cards(self, tmp_path):
-        text = PAPER.squeezed(PAPER.typeset(prepared(PAPER, tmp_path, kind="nic-pair")))
+        text = PAPER.squeezed(PAPER.typeset_once(prepared(PAPER, tmp_path, kind="nic-pair")))
         assert "카드테스트베드" in text
         assert "송신단말의카드가제어한다" in text
         assert "[shaping.shaper(card),not" in text
@@ -110,7 +110,7 @@ class TestPages(PagesOfShaping):
     def test_of_a_board_between_cards_it_says_that_end_stations_were_not_measured(self, tmp_path):
         chosen = {"*.shaper": "board"}
         text = PAPER.squeezed(
-            PAPER.typeset(prepared(PAPER, tmp_path, kind="nic-pair", chosen=chosen))
+            PAPER.typeset_once(prepared(PAPER, tmp_path, kind="nic-pair", chosen=chosen))
         )
         assert "TSN스위치보드의포트에서이루어졌다" in text
         assert "보고서가다룬단말의카드는측정하지않았다" in text
@@ -141,7 +141,6 @@ class TestPages(PagesOfShaping):
 
     def test_abstracts_print_limits_of_a_difference_of_either_sign(self, tmp_path):
         results = prepared(PAPER, tmp_path, kind="emulated", chosen=CARRYING)
-        results = PAPER.typeset(results)
         limits = "[−24.00,−16.00]µs"
         PAPER.assert_abstracts_print_limits(results, [[limits], [limits]])
 

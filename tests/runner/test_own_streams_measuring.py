@@ -36,7 +36,7 @@ def measured(testbed, module, **factors) -> Measurement:
     return found
 
 
-def failing(testbed, scenario, configuration) -> dict:
+def failing(testbed, scenario, configuration, duration_s=3.0) -> dict:
     return measured(
         testbed,
         failure,
@@ -46,7 +46,7 @@ def failing(testbed, scenario, configuration) -> dict:
         paths=None,
         payload_bytes=256,
         rate_pps=2000.0,
-        duration_s=3.0,
+        duration_s=duration_s,
         loss_percent=20.0,
         duplicate_percent=20.0,
         latent=LatentSettings(period_ms=300, difference=20).model_dump(),
@@ -102,8 +102,8 @@ def test_every_source_of_a_car_is_counted_on_its_own(testbed, configuration):
 
 @pytest.mark.slow
 def test_the_testbed_is_whole_again_after_a_fault(testbed):
-    failing(testbed, "lossy", "control")
-    after = failing(testbed, "none", "control")
+    failing(testbed, "lossy", "control", 1.0)
+    after = failing(testbed, "none", "control", 1.0)
     lost_elsewhere = (
         after["result"]["lost"] - after["accounting"]["drops"]["listener socket buffer"]
     )

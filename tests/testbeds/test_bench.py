@@ -27,7 +27,7 @@ NAME = "bench-of-a-test"
 KILLS = int(os.environ.get("TSNREPRO_BENCH_KILLS", "8"))
 
 
-@pytest.fixture(params=["none", "GS308"])
+@pytest.fixture(params=[pytest.param("none", marks=pytest.mark.long), "GS308"])
 def pc(request, tmp_path, alone):
     with Pc(tmp_path, request.param) as made:
         yield made

@@ -41,7 +41,10 @@ with testbed:
     print("up", flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
-DRIVERS = [("ebpf", "ebpf"), ("kernel", "kernel"), ("ebpf", None), ("lan966x", None)]
+DRIVERS = [
+    *(("ebpf", "ebpf"), ("kernel", "kernel"), ("lan966x", None)),
+    pytest.param(("ebpf", None), marks=pytest.mark.long),  # the doctor below sends frames over it
+]
 
 
 @pytest.fixture(params=DRIVERS, ids=str)

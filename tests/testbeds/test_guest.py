@@ -403,6 +403,7 @@ def ancestors(pid: int) -> list[int]:
     return found
 
 
+@pytest.mark.timed
 def test_a_job_that_never_ends_is_ended(guests):
     spin = Step("spin", "talker", ("sh", "-c", "while :; do :; done"), 100_000)
     began = time.monotonic()
@@ -461,6 +462,7 @@ KILLED = """
 """
 
 
+@pytest.mark.timed
 def test_a_program_that_is_killed_leaves_no_guest(guests, tmp_path):
     # A temporary folder of its own gives it a lock of its own.
     program = subprocess.Popen(

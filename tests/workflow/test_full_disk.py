@@ -11,7 +11,8 @@ from repository_copy import run_in_copy
 
 from tsnrepro.records.tables import load_trials
 
-pytestmark = [pytest.mark.namespaces, pytest.mark.whole_way, pytest.mark.timeout(1200)]
+# On the model: a namespace of mounts alone is needed.
+pytestmark = [pytest.mark.whole_way, pytest.mark.timeout(1200)]
 
 CAMPAIGN = "disk"
 SETTINGS = {

@@ -197,8 +197,6 @@ def run_undisturbed(repository: Path, temporary: Path, before: dict[str, list[st
 @pytest.mark.parametrize("kills", KILLS)
 def test_killed_and_gone_on_with(repository, tmp_path, kills):
     before, chance = surroundings(), random.Random(kills)
-    run_undisturbed(repository, tmp_path, before)  # and compile what a run needs
-    start_anew(repository)
     began = time.monotonic()
     run_undisturbed(repository, tmp_path, before)
     whole_run_s = time.monotonic() - began
