@@ -17,6 +17,23 @@ def scaled(number, base, unit):
     return f"{number:4.{digits}f} {prefixes[0]}{unit}"
 
 
+def events(document):
+    """Return the lines of ``--json-stream`` that a document makes."""
+    parts = [("start", document["start"])]
+    parts += [("interval", one) for one in document["intervals"]]
+    parts += [("error", document["error"])] if "error" in document else []
+    parts += [("end", document["end"])]
+    return "".join(json.dumps({"event": name, "data": data}) + "\n" for name, data in parts)
+
+
+def debugged(output):
+    """Return an output with what ``--debug`` prints of client and server between its parts."""
+    agreed = '{\n\t"udp":\ttrue,\n\t"streams":\t[{\n\t\t\t"id":\t1,\n\t\t\t"bytes":\t9\n\t\t}]\n}\n'
+    before, rule, totals = output.rpartition(_RULE)
+    results = f"send_results\n{agreed}get_results\n{agreed}interval forces keep\n"
+    return f"send_parameters:\n{agreed}sent 9 bytes of 9, total 9\n{before}{results}{rule}{totals}"
+
+
 @dataclass(frozen=True)
 class UdpTest:
     """A UDP test in intervals of a second."""
@@ -112,12 +129,7 @@ class UdpTest:
 
     def events(self):
         """Return the lines of ``--json-stream``."""
-        document = self.document()
-        parts = [("start", document["start"])]
-        parts += [("interval", one) for one in document["intervals"]]
-        parts += [("error", document["error"])] if self.interrupted else []
-        parts += [("end", document["end"])]
-        return "".join(json.dumps({"event": name, "data": data}) + "\n" for name, data in parts)
+        return events(self.document())
 
     # --- text ---
 

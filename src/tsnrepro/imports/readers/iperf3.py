@@ -12,6 +12,10 @@ from tsnrepro.imports.screening import NoMeasurementError
 # The last interval of a test may be shorter than the others.
 _MIN_INTERVAL = 0.5
 _PREFIXED_OPENING = re.compile(r"^([^\n{}\"]{1,200})\{[ \t\r]*$", re.MULTILINE)
+# What client and server agree on, which --debug prints.
+_EXCHANGED = re.compile(
+    r"^(?:send|get)_(?:parameters|results):?\n\{\n(?:[ \t].*\n)*\}\n", re.MULTILINE
+)
 _NUMBERS = re.compile("[ 0-9]+")
 
 
@@ -28,7 +32,7 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
         alone, a counter overflowed, or more datagrams arrived than were sent; or its intervals are
         those of a TCP sender, which do not show what arrived.
     """
-    text, wants_udp = file.tool_output(), table.experiment == "loss"
+    text, wants_udp = _EXCHANGED.sub("", file.tool_output()), table.experiment == "loss"
     start = iperf3_json.begins(text)
     if start is None:
         bare = _without_prefixes(text)
