@@ -501,3 +501,10 @@ def test_numbers_that_are_none():
     assert known(text) == known(old.document())
     nan = UDP.text().replace("(0%)", "(-nan%)").replace("0.010 ms", "-nan ms")
     assert known(nan) == known(UDP.text())
+
+
+@pytest.mark.parametrize("value", ["7", True, [7], {"a": 7}])
+def test_values_of_another_type(value):
+    printed = TCP.document()
+    printed["end"]["sum_sent"]["retransmits"] = value
+    assert f"cannot be one: retransmits is {value!r}" in refusal(printed, "tcp")

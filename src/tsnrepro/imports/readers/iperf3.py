@@ -54,7 +54,15 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
         raise NoMeasurementError(what[:200]) from error
     checks = {name: known.pop(name) for name in (RECEIVE_SECONDS,) if name in known}
     notes = [str(known.pop(name)) for name in (NOTE,) if name in known]
+    _check_numbers(known)
     return FileRows([DataRow("", dict(known), known, checks)], notes=notes)
+
+
+def _check_numbers(known: Known) -> None:
+    for name, value in known.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            what = f"iperf3's output has a value that cannot be one: {name} is {value!r}"
+            raise NoMeasurementError(what[:200])
 
 
 def _without_prefixes(text: str) -> str:
@@ -76,6 +84,8 @@ def _of_intervals(intervals: list[Known], wants_udp: bool) -> FileRows:
             "",
             "Use the server's output, or the client's with --get-server-output",
         )
+    for known in intervals:
+        _check_numbers(known)
     found = FileRows([])
     usual = max(float(known["duration_s"]) for known in intervals)
     for number, known in enumerate(intervals, start=1):
