@@ -201,17 +201,20 @@ class TcpTest:
     server: bool = False
     version: int = 12
     protocol: str = "TCP"
+    reverse: bool = False
 
     def document(self):
         """Return the JSON document."""
         test = {"protocol": self.protocol, "num_streams": self.streams, "duration": 10}
+        test |= {"reverse": int(self.reverse)}
         start = {"version": f"iperf 3.{self.version}", "test_start": test}
         start["accepted_connection" if self.server else "connecting_to"] = {"host": "192.0.2.1"}
         sent = {"seconds": 10.0, "bytes": self.sent, "bits_per_second": self.sent * 0.8}
-        sent |= {"retransmits": self.retransmits}
-        if self.server:
-            sent = {"seconds": 10.0, "bytes": 0, "bits_per_second": 0}
+        sent |= {"retransmits": self.retransmits} if self.reverse or not self.server else {}
         arrived = {"seconds": 10.0, "bytes": self.received, "bits_per_second": self.received * 0.8}
+        if self.server:  # which knows of its own end alone
+            other = arrived if self.reverse else sent
+            other |= {"bytes": 0, "bits_per_second": 0}
         end = {"streams": [], "sum_sent": sent, "sum_received": arrived}
         return {"start": start, "intervals": [], "end": end}
 
@@ -227,11 +230,12 @@ class TcpTest:
         header = "[ ID] Interval           Transfer     Bitrate         Retr"
         lines += [header, *self._lines(self.sent, ""), _RULE, header]
         retransmits = f"{self.retransmits:3}             "
-        if not self.server:
+        if not self.server or self.reverse:
             lines += self._lines(self.sent, retransmits + "sender")
         elif self.version < 2:
             lines += self._lines(0, "                sender")
-        lines += self._lines(self.received, "                receiver")
+        if not (self.server and self.reverse):
+            lines += self._lines(self.received, "                receiver")
         return "".join(f"{prefix}{line}\n" for line in lines)
 
     def _lines(self, size, rest):

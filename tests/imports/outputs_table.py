@@ -119,12 +119,6 @@ def both(test):
     return json.dumps(printed_)
 
 
-def reverse(test):
-    printed_ = test.document()
-    printed_["start"]["test_start"]["reverse"] = 1
-    return json.dumps(printed_)
-
-
 def both_text(test):
     lines = test.text().replace("[  5]", "[  5][TX-C]")
     return lines + test.text().replace("[  5]", "[  7][RX-C]").partition("\n")[2]
@@ -179,7 +173,10 @@ def iperf3() -> list[tuple[str, str, str]]:
         ("client, text in a journal", titled, ALL),
         ("server, text", of(server=True)[0], ALL),
         ("server, `--json`", of(server=True)[1], ALL),
-        ("client, `--reverse --json`", reverse, ALL),
+        ("client, `--reverse`, text", of(reverse=True)[0], ALL),
+        ("client, `--reverse --json`", of(reverse=True)[1], ALL),
+        ("server, `--reverse`, text", of(server=True, reverse=True)[0], ALL),
+        ("server, `--reverse --json`", of(server=True, reverse=True)[1], ALL),
         ("client, `--parallel 4`, text", of(streams=4)[0], ALL),
         ("client, `--parallel 4 --json`", of(streams=4)[1], ALL),
         ("with an error, text", with_error_text, ALL),

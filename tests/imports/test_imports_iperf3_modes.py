@@ -408,6 +408,9 @@ def test_what_does_not_show_what_arrived():
     assert "do not show what arrived" in refusal(
         dataclasses.replace(UDP, server=True, reverse=True).document()
     )
+    server = dataclasses.replace(TCP, server=True, reverse=True)
+    for content in (server.text(), server.document()):
+        assert "do not show what arrived" in refusal(content, "tcp")
 
 
 def test_streams_without_their_sum():
