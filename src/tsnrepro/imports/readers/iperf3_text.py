@@ -42,7 +42,7 @@ _TARGET = re.compile(rf"Target Bitrate: ({_N})")
 # --title and --timestamps begin every line, and a terminal prints ^C into one.
 _PREFIX = re.compile(
     r"^[^\n]{1,300}?(?=\[ *(?:\d{1,6}|SUM|ID)\][ \[]|- - -|Connecting to host "
-    r"|Accepted connection from |Server listening on |Server (?:JSON )?output:)",
+    r"|Accepted connection from |Server listening on |Server (?:JSON )?output:|Test Complete\.)",
     re.MULTILINE,
 )
 _BEGINNING = re.compile(r"^(?:Connecting to host|Accepted connection from)", re.MULTILINE)
