@@ -17,6 +17,23 @@ def scaled(number, base, unit):
     return f"{number:4.{digits}f} {prefixes[0]}{unit}"
 
 
+def events(document):
+    """Return the lines of ``--json-stream`` that a document makes."""
+    parts = [("start", document["start"])]
+    parts += [("interval", one) for one in document["intervals"]]
+    parts += [("error", document["error"])] if "error" in document else []
+    parts += [("end", document["end"])]
+    return "".join(json.dumps({"event": name, "data": data}) + "\n" for name, data in parts)
+
+
+def debugged(output):
+    """Return an output with what ``--debug`` prints of client and server between its parts."""
+    agreed = '{\n\t"udp":\ttrue,\n\t"streams":\t[{\n\t\t\t"id":\t1,\n\t\t\t"bytes":\t9\n\t\t}]\n}\n'
+    before, rule, totals = output.rpartition(_RULE)
+    results = f"send_results\n{agreed}get_results\n{agreed}interval forces keep\n"
+    return f"send_parameters:\n{agreed}sent 9 bytes of 9, total 9\n{before}{results}{rule}{totals}"
+
+
 @dataclass(frozen=True)
 class UdpTest:
     """A UDP test in intervals of a second."""
@@ -112,12 +129,7 @@ class UdpTest:
 
     def events(self):
         """Return the lines of ``--json-stream``."""
-        document = self.document()
-        parts = [("start", document["start"])]
-        parts += [("interval", one) for one in document["intervals"]]
-        parts += [("error", document["error"])] if self.interrupted else []
-        parts += [("end", document["end"])]
-        return "".join(json.dumps({"event": name, "data": data}) + "\n" for name, data in parts)
+        return events(self.document())
 
     # --- text ---
 
@@ -189,17 +201,20 @@ class TcpTest:
     server: bool = False
     version: int = 12
     protocol: str = "TCP"
+    reverse: bool = False
 
     def document(self):
         """Return the JSON document."""
         test = {"protocol": self.protocol, "num_streams": self.streams, "duration": 10}
+        test |= {"reverse": int(self.reverse)}
         start = {"version": f"iperf 3.{self.version}", "test_start": test}
         start["accepted_connection" if self.server else "connecting_to"] = {"host": "192.0.2.1"}
         sent = {"seconds": 10.0, "bytes": self.sent, "bits_per_second": self.sent * 0.8}
-        sent |= {"retransmits": self.retransmits}
-        if self.server:
-            sent = {"seconds": 10.0, "bytes": 0, "bits_per_second": 0}
+        sent |= {"retransmits": self.retransmits} if self.reverse or not self.server else {}
         arrived = {"seconds": 10.0, "bytes": self.received, "bits_per_second": self.received * 0.8}
+        if self.server:  # which knows of its own end alone
+            other = arrived if self.reverse else sent
+            other |= {"bytes": 0, "bits_per_second": 0}
         end = {"streams": [], "sum_sent": sent, "sum_received": arrived}
         return {"start": start, "intervals": [], "end": end}
 
@@ -215,11 +230,12 @@ class TcpTest:
         header = "[ ID] Interval           Transfer     Bitrate         Retr"
         lines += [header, *self._lines(self.sent, ""), _RULE, header]
         retransmits = f"{self.retransmits:3}             "
-        if not self.server:
+        if not self.server or self.reverse:
             lines += self._lines(self.sent, retransmits + "sender")
         elif self.version < 2:
             lines += self._lines(0, "                sender")
-        lines += self._lines(self.received, "                receiver")
+        if not (self.server and self.reverse):
+            lines += self._lines(self.received, "                receiver")
         return "".join(f"{prefix}{line}\n" for line in lines)
 
     def _lines(self, size, rest):

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from iperf3_writer import TcpTest, UdpTest, scaled
+from iperf3_writer import TcpTest, UdpTest, debugged, scaled
 from reader_files import source_file, table
 
 from tsnrepro.imports.readers import iperf3
@@ -68,6 +68,7 @@ FORMS = {
         2 * line for line in test.text(verbose=True).splitlines(keepends=True)
     ),
     "text, twice": lambda test: 2 * test.text(),
+    "text, --debug": lambda test: debugged(test.text()),
     "JSON": lambda test: json.dumps(test.document()),
     "JSON, indented": lambda test: json.dumps(test.document(), indent="\t"),
     "JSON, a host before each line": lambda test: "".join(
@@ -78,6 +79,7 @@ FORMS = {
     "JSON, --verbose": lambda test: (
         f"iperf 3.{test.version}\n{json.dumps(test.document())}\nDone.\n"
     ),
+    "JSON, --debug": lambda test: debugged(json.dumps(test.document(), indent="\t")),
     "JSON, --json-stream": lambda test: test.events(),
     "JSON, --json-stream-full-output": lambda test: test.events() + json.dumps(test.document()),
 }
@@ -106,7 +108,10 @@ def test_a_udp_test_is_read_back_from_each_output(test, form):
         assert found.get("target_mbps") == (test.streams if test.version >= 9 else None)
 
 
-@given(udp_tests(), st.sampled_from(["text", "text, verbose", "JSON", "JSON, --json-stream"]))
+@given(
+    udp_tests(),
+    st.sampled_from(["text", "text, verbose", "text, --debug", "JSON", "JSON, --json-stream"]),
+)
 def test_the_intervals_of_a_udp_test_are_read_back(test, form):
     found = known(FORMS[form](test), rows="intervals")
     if test.server:
@@ -124,7 +129,9 @@ def test_the_intervals_of_a_udp_test_are_read_back(test, form):
     streams=st.sampled_from([1, 2, 8]),
     server=st.booleans(),
     version=st.sampled_from(VERSIONS),
-    form=st.sampled_from(["text", "text, verbose", "text, --title", "JSON", "JSON, twice"]),
+    form=st.sampled_from(
+        ["text", "text, verbose", "text, --title", "text, --debug", "JSON", "JSON, twice"]
+    ),
 )
 def test_a_tcp_test_is_read_back_from_each_output(
     sent, share, retransmits, streams, server, version, form
@@ -401,6 +408,9 @@ def test_what_does_not_show_what_arrived():
     assert "do not show what arrived" in refusal(
         dataclasses.replace(UDP, server=True, reverse=True).document()
     )
+    server = dataclasses.replace(TCP, server=True, reverse=True)
+    for content in (server.text(), server.document()):
+        assert "do not show what arrived" in refusal(content, "tcp")
 
 
 def test_streams_without_their_sum():
@@ -494,3 +504,10 @@ def test_numbers_that_are_none():
     assert known(text) == known(old.document())
     nan = UDP.text().replace("(0%)", "(-nan%)").replace("0.010 ms", "-nan ms")
     assert known(nan) == known(UDP.text())
+
+
+@pytest.mark.parametrize("value", ["7", True, [7], {"a": 7}])
+def test_values_of_another_type(value):
+    printed = TCP.document()
+    printed["end"]["sum_sent"]["retransmits"] = value
+    assert f"cannot be one: retransmits is {value!r}" in refusal(printed, "tcp")

@@ -1,5 +1,6 @@
 """Times of talker and listener in a file each, joined by sequence number."""
 
+import gzip
 import textwrap
 
 import pytest
@@ -61,6 +62,7 @@ def test_decimals_and_integers_are_joined_exactly():
         ([(1, 10), (1, 20)], [(1, 30)], "sent twice"),
         ([(1, 10)], [(2, 30)], "none of its packets"),
         ([(1, 10)], [], "none of its packets"),
+        ([("0x1a2b", 10)], [("0x1a2b", 30)], r"none of its packets .*0x1a2b"),
         ([(2, 10), (1, 20), (2, 30)], [(1, 30)], "sent twice"),
         ([(1, 10)], [(1, 5)], "arrive when or before"),
         ([(1.5, 10)], [(1, 5)], "sequence number or time"),
@@ -120,6 +122,10 @@ def test_an_import_of_two_files_is_analysed_from_the_originals(tmp_path):
     store, _ = open_run(manifest)
     trial = RawTrial(store, store.read(store.folder / trials.loc["control", "trial"]))
     assert trial.table("latencies").to_dict("list") == {"one_way_us": [0.5, 0.501, 0.502, 0.503]}
+    (tmp_path / "data/frer/listener.csv").write_bytes(gzip.compress(b"0,1\n"))
+    report = import_folder(tmp_path / "data", mapping, "packed", tmp_path / "raw")
+    assert report.trials["latency"] == 1
+    assert "of the listener's frer/listener.csv: it is compressed (gzip)" in str(report.refused[0])
     (tmp_path / "data/frer/listener.csv").unlink()
     with pytest.raises(RecordError, match=r"no file of the listener, frer/listener\.csv"):
         import_folder(tmp_path / "data", mapping, "less", tmp_path / "raw")

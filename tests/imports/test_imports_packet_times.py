@@ -212,6 +212,11 @@ def test_times_that_were_rounded(rounded, delay, step):
     assert read(text_of(microseconds).encode(), NAMED).latencies_us.tolist() == [20]
 
 
+def test_few_times_that_end_in_zeros_by_chance():
+    sent = 256 * (10**18 // 256 + 1)
+    assert read(text_of([(sent, sent + 256)]).encode(), NAMED).latencies_us == [0.256]
+
+
 def test_infinite_times():
     with pytest.raises(NoMeasurementError, match="arrive when or before"):
         read(b"tx,rx\n1e999,1e999\n", NAMED)

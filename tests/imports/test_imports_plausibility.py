@@ -79,6 +79,7 @@ def test_the_link_rate_limits_what_arrives():
     [
         ({"sent": 2**31 - 1}, "sent is 2147483647: its counter overflowed"),
         ({"lost": 2**32 - 1}, "lost is 4294967295: its counter overflowed"),
+        ({"sent": 2.0**64}, "sent is 18446744073709551616: its counter overflowed"),
         ({"retransmits": 2**32 - 1}, "retransmits is 4294967295: its counter overflowed"),
         ({"send_seconds": 0.001, "duration_s": 10}, "send_seconds is 0.001 s in a test of 10 s"),
         ({"seconds": 60.0, "duration_s": 10}, "seconds is 60 s in a test of 10 s"),

@@ -20,9 +20,13 @@ from tsnrepro.imports.units import FACTORS, factor, scaled
         ("rate", 1, "Mb/s", "Mb/s", 1),
         # iperf3 -f M counts in powers of two
         ("rate", 1, "MBytes/sec", "Mb/s", 8.388608),
+        # tc -iec, by the prefixes of IEC 80000-13
+        ("rate", 1, "Mibit/s", "Mb/s", 1.048576),
+        ("rate", 1, "GB/s", "Mb/s", 8000),
         ("share", 0.001, "ratio", "percent", 0.1),
         ("share", 12, "ppm", "percent", 0.0012),
         ("time", 54000, "ns", "us", 54),
+        ("time", 1500, "ps", "us", 0.0015),
         ("time", 0.25, "ms", "us", 250),
         ("time", 1, "min", "s", 60),
         ("size", 512, "bits", "bytes", 64),

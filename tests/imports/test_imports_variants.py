@@ -13,7 +13,7 @@ import zipfile
 
 import pytest
 import tool_outputs as printed
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from iperf3_writer import TcpTest, UdpTest
 from reader_files import source_file, table
@@ -88,6 +88,7 @@ def prefixed(text, prefix):
     st.sampled_from([1, 1, 4]),
     st.booleans(),
 )
+@example("journalctl", "text, verbose", 0, 1, True)
 def test_prefixes_change_nothing(prefix, form, version, streams, server):
     udp = dataclasses.replace(UDP, version=version, streams=streams, server=server)
     tcp = dataclasses.replace(TCP, version=version, streams=streams, server=server)

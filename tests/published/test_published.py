@@ -210,7 +210,7 @@ def copied(tmp_path):
         ("frer-dual-path", "single-path", r"duplicate row keys: \['single-path'\]"),
         ("941.42", "941,42", r"table-4-1\.csv, line 3: 7 cells under 6 headings"),
         (",0,+0.04", ",0", r"table-4-1\.csv, line 3: 5 cells under 6 headings"),
-        ("941.42", "fast", r"'frer-dual-path': column 'throughput_mbps' holds 'fast'"),
+        ("941.42", "fast", r"'frer-dual-path', column 'throughput_mbps': 'fast' is not of type"),
     ],
 )
 def test_files_that_contradict_their_schema_are_refused(copied, before, after, message):

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from synthetic_results import entry
 
+from tsnrepro.common.errors import RecordError
 from tsnrepro.report.comparison import MatchGrade, compare_files
 
 
@@ -118,3 +119,24 @@ def test_a_table_that_another_library_wrote_has_the_same_content(tmp_path):
     found = compare_files("table.parquet", paths[0], paths[2])
     assert found.grade is MatchGrade.DIFFERENT
     assert found.reason == "row 2, count: was <NA> and is 5"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.parquet", b"PAR1" + bytes(99) + b"PAR1"),
+        ("a.parquet", b"PAR1"),
+        ("a.csv", b"a,b\n\xff,2\n"),
+        ("a.csv", b'a,b\n"1,2\n'),
+        ("a.csv", b"a,b\n1,2\n1,2,3\n"),
+        ("values.json", b"{"),
+    ],
+)
+def test_an_original_that_cannot_be_read_is_named(tmp_path, name, content):
+    original, reproduced = tmp_path / "original" / name, tmp_path / "reproduced" / name
+    for path in (original, reproduced):
+        path.parent.mkdir()
+    original.write_bytes(content)
+    reproduced.write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(RecordError, match=f"not (?:a table|JSON): .*original/{name}"):
+        compare_files(name, original, reproduced)

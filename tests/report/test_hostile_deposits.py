@@ -6,6 +6,9 @@ import io
 import shutil
 import tarfile
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from damage import NUMBERS, damaged_bytes, read_each
 
@@ -121,6 +124,22 @@ def test_what_unpacks_to_much_more_is_refused_before_it_is_read(tmp_path, entry,
     archive.write_bytes(packed_members((entry, bytes(512))))
     with pytest.raises(RecordError, match=message):
         unpacked(archive, tmp_path / "files")
+
+
+def test_tables_of_many_equal_rows_are_not_read(tmp_path):
+    archive, table = tmp_path / "some.tar.gz", tmp_path / "zeros.parquet"
+    part = pa.table({"a": np.zeros(10**6, np.int64)})
+    with pq.ParquetWriter(table, part.schema) as writer:
+        for _ in range(150):
+            writer.write_table(part)
+    for content, message in (
+        (table.read_bytes(), r"150000000 rows in \d+ bytes .*tables/a\.parquet"),
+        (b"PAR1" + bytes(99) + b"PAR1", r"not a table: .*tables/a\.parquet"),
+    ):
+        archive.write_bytes(packed({"results/tables/a.parquet": content}))
+        with pytest.raises(RecordError, match=message):
+            unpacked(archive, tmp_path / "files")
+        shutil.rmtree(tmp_path / "files")
 
 
 NOT_REGULAR = "not a regular file in its folder"

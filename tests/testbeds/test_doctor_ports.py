@@ -209,9 +209,25 @@ def test_the_kernels_count_stands_in_for_a_drivers(pair):
         ({"rxq0: rx_pkts": 5, "rxq0: rx_compl_err": 21}, WARN, "rxq0: rx_compl_err 21"),
         ({"[0]: rx_csum_offload_errors": 17}, WARN, "[0]: rx_csum_offload_errors 17"),
         ({"SI rx octets": 8, "MAC rx fcs errors": 231}, WARN, "MAC rx fcs errors 231"),
+        # switches: ocelot and felix, mv88e6xxx, sja1105; gates of stmmac and felix
+        ({"rx_fragments": 2, "rx_longs": 9}, WARN, "rx_fragments 2"),
+        ({"in_bad_octets": 64, "in_oversize": 9, "in_pause": 8}, WARN, "in_bad_octets 64"),
+        ({"n_qfull": 3, "n_runt": 1, "n_rxfrm": 9}, WARN, "n_qfull 3, n_runt 1"),
+        ({"mtl_est_txq_hlbf[0]": 2, "tx_aged": 5}, WARN, "mtl_est_txq_hlbf[0] 2, tx_aged 5"),
+        # cxgb4, atlantic, e1000e, r8169, sfc, i40e, fec and bnxt
+        ({"TxErrorFrames": 2, "TxFramesOK": 7}, WARN, "TxErrorFrames 2"),
+        ({"InAllocFails": 2, "rx_dma_failed": 1}, WARN, "InAllocFails 2, rx_dma_failed 1"),
+        ({"tx_aborted": 3, "rx_bad": 4}, WARN, "tx_aborted 3, rx_bad 4"),
+        (
+            {"port.illegal_bytes": 3, "IEEE_tx_lcol": 4},
+            WARN,
+            "port.illegal_bytes 3, IEEE_tx_lcol 4",
+        ),
+        ({"rx_undrsz_frames": 3, "missed_irqs": 4}, WARN, "rx_undrsz_frames 3"),
+        ({"hw_tx_timestamp_missed": 3, "rx_corrected_bits_phy": 4}, PASS, "none"),
         # what was dropped before, and what is meant to be dropped
         ({"Rx ring  0 discarded frames": 12, "rx_queue_0_drops": 9}, PASS, "none"),
-        ({"mac_filter_miss": 9, "rx_xdp_errors": 9, "interrupts": 9}, PASS, "none"),
+        ({"mac_filter_miss": 9, "rx_xdp_errors": 9, "drop_local": 9}, PASS, "none"),
     ],
 )
 def test_errors_by_the_names_of_a_driver(pair, counters, verdict, shown):

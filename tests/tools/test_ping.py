@@ -118,6 +118,8 @@ def test_one_reply_in_many_forms(text):
             "language",
         ),
         (HEADER + ONE.replace("time", "시간") + "--- 192.0.2.2 핑 통계 ---\n", "another language"),
+        ("--- 192.0.2.2 ping 統計 ---\n送信パケット数 2, 受信パケット数 0\n", "another language"),
+        ("BusyBox v1.36.1 () multi-call binary.\n\nUsage: ping [OPTIONS] HOST\n", "of BusyBox"),
         ("ping: connect: Network is unreachable\n", "at last: ping: connect: Network is unre"),
         ("bash: ping: command not found\n", "at last: bash: ping: command not found"),
         ("", "at last: nothing"),

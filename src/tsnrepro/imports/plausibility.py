@@ -28,6 +28,8 @@ _MEAN_FACTOR = 1.2
 _COUNTS = ("sent", "received", "observations")
 _RATES = ("offered_mbps", "delivered_mbps", "goodput_mbps", "sent_mbps")
 _COUNTER_ENDS = {2**bits - 1 for bits in (31, 32, 63, 64)} | {-(2**31), -(2**63)}
+# As a double, which has no more digits.
+_COUNTER_ENDS |= {2**63, 2**64}
 # A test ends some time after its duration, and a stalled one even later.
 _DURATION_SLACK_S = 1.0
 # No packet is on its way for an hour, and no clock has run for less since 1970.

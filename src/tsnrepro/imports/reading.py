@@ -213,6 +213,8 @@ def _listener(
     ------
     RecordError
         There is no such file.
+    NoMeasurementError
+        It is not data of some kind.
     """
     if table.times is None or table.times.listener is None:
         return None
@@ -220,7 +222,13 @@ def _listener(
     if relative not in folder.paths:
         remedy = "Correct listener under times in the mapping"
         raise RecordError(f"there is no file of the listener, {relative}", "", remedy)
-    return folder.file(relative)
+    file = folder.file(relative)
+    try:
+        check_has_data(file.head, relative)
+    except NoMeasurementError as error:
+        what = f"of the listener's {relative}: {error.what}"
+        raise NoMeasurementError(what, "", error.remedy) from error
+    return file
 
 
 def _observations_source(

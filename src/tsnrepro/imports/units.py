@@ -12,9 +12,13 @@ _RATE = {
     10**3: ("kbit/s", "kbits/s", "Kbits/sec", "kb/s", "kbps", "Kbps"),
     10**6: ("Mbit/s", "Mbits/s", "Mbits/sec", "Mb/s", "Mbps", "mbps"),
     10**9: ("Gbit/s", "Gbits/s", "Gbits/sec", "Gb/s", "Gbps", "gbps"),
-    10**12: ("Tbits/sec",),
+    10**12: ("Tbit/s", "Tbits/sec", "Tb/s", "Tbps"),
+    2**10: ("Kibit/s",),
+    2**20: ("Mibit/s",),
+    2**30: ("Gibit/s",),
     8 * 10**3: ("kB/s",),
     8 * 10**6: ("MB/s",),
+    8 * 10**9: ("GB/s",),
     # iperf3 counts bytes in powers of two where it counts bits in powers of ten.
     8 * 2**10: ("KBytes/sec", "KiB/s"),
     8 * 2**20: ("MBytes/sec", "MiB/s"),
@@ -27,7 +31,8 @@ _SHARE = {
     Fraction(1, 10**6): ("ppm",),
 }
 _TIME = {
-    Fraction(1, 10**9): ("ns",),
+    Fraction(1, 10**12): ("ps",),
+    Fraction(1, 10**9): ("ns", "nsec"),
     Fraction(1, 10**6): ("us", "µs", "μs", "usec"),
     Fraction(1, 10**3): ("ms", "msec"),
     1: ("s", "sec"),

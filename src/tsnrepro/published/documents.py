@@ -8,7 +8,9 @@ heading and the unit of every column.
 from __future__ import annotations
 
 import csv
+import io
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -42,6 +44,13 @@ class PublishedDataError(RecordError):
     """A file of published numbers that does not match its schema."""
 
 
+class _Constraints(BaseModel):
+    """What every cell of a column has to be; row keys are compared for all tables."""
+
+    required: bool = False
+    enum: list[str] | None = None
+
+
 class _Field(BaseModel):
     """The description of a column in the package; other keys are for other programs."""
 
@@ -51,6 +60,7 @@ class _Field(BaseModel):
     unit_column: Annotated[str | None, Field(alias="tsnrepro:unit-column")] = None
     unit: Annotated[str, Field(alias="tsnrepro:unit")] = ""
     qualifier: Annotated[str | None, Field(alias="tsnrepro:qualifier")] = None
+    constraints: _Constraints = _Constraints()
 
 
 class _Schema(BaseModel):
@@ -227,7 +237,7 @@ def published_table(document: str, table: str, root: Path | None = None) -> Audi
             name=name,
             title=field["title"],
             values=[
-                _parsed(text, field, f"{document}/{table}, row {key!r:.100}")
+                _parsed(text, field, f"{path}, row {key!r:.100}")
                 for key, text in zip(keys, printed[name], strict=True)
             ],
             printed=printed[name],
@@ -281,36 +291,52 @@ def _package(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
 @cached_by_mtime
 def _cells(path: Path) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     """Return the heading and the rows of a file."""
+    lines: list[tuple[str, ...]] = []
     try:
-        with path.open(encoding="utf-8", newline="") as handle:
-            header, *lines = (tuple(line) for line in csv.reader(handle))
-    except (ValueError, csv.Error) as error:
-        raise PublishedDataError(f"not a CSV file in UTF-8: {error}", str(path)) from error
-    for number, line in enumerate(lines, 2):
-        if len(line) != len(header):
-            raise PublishedDataError(
-                f"{path}, line {number}: {len(line)} cells under {len(header)} headings; "
-                "quote cells that hold a comma and leave none out"
-            )
-    return header, tuple(lines)
+        text = path.read_bytes().decode()
+        for cells in (reader := csv.reader(io.StringIO(text, newline=""), strict=True)):
+            if lines and len(cells) != len(lines[0]):
+                raise PublishedDataError(
+                    f"{path}, line {reader.line_num}: {len(cells)} cells under {len(lines[0])} "
+                    "headings; quote cells that hold a comma and leave none out"
+                )
+            lines.append(tuple(cells))
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise PublishedDataError(f"{path}, line {line}: not UTF-8") from error
+    except csv.Error as error:
+        raise PublishedDataError(f"{path}, line {reader.line_num}: not CSV: {error}") from error
+    if not lines:
+        raise PublishedDataError(f"{path} is empty")
+    return lines[0], tuple(lines[1:])
 
 
 _DTYPES = {"number": "float64", "integer": "Int64", "boolean": "boolean", "string": "string"}
+# Documents print digits only: float() reads "nan", "1_0" and blanks too.
+_PRINTED = {
+    "number": re.compile(r"[-+]?[0-9]{1,30}(?:\.[0-9]{1,30})?"),
+    "integer": re.compile(r"[-+]?[0-9]{1,15}"),
+    "boolean": re.compile("true|false"),
+    "string": re.compile(".*", re.DOTALL),
+}
 _READERS: dict[str, Callable[[str], Value]] = {
     "number": float,
-    "integer": lambda text: float(int(text)),
-    "boolean": {"true": True, "false": False}.__getitem__,
+    "integer": float,
+    "boolean": "true".__eq__,
     "string": str,
 }
 
 
 def _parsed(text: str, field: dict[str, Any], where: str) -> Value:
     """Return the value of a cell by the type of its field; None for an empty cell."""
-    if text == "":
-        return None
-    try:
+    constraints = field.get("constraints", {})
+    problem = f"{text!r:.100} is not of type {field['type']}"
+    if not text:
+        if not constraints.get("required"):
+            return None
+        problem = "the cell is empty"
+    elif (known := constraints.get("enum")) and text not in known:
+        problem = f"{text!r:.100} is not one of {', '.join(known):.300}"
+    elif _PRINTED[field["type"]].fullmatch(text):
         return _READERS[field["type"]](text)
-    except (ValueError, KeyError, OverflowError) as error:
-        raise PublishedDataError(
-            f"{where}: column {field['name']!r} holds {text!r:.100}, not of type {field['type']}"
-        ) from error
+    raise PublishedDataError(f"{where}, column {field['name']!r}: {problem}")

@@ -27,6 +27,16 @@ def canonical_json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
+def bounded_bytes(path: Path, what: str, remedy: str = "") -> bytes:
+    """Return the content of a file that is read into memory.
+
+    Raises RecordError with the message ``what`` if it has over 64 MiB.
+    """
+    if path.stat().st_size > _MAX_JSON_BYTES:
+        raise RecordError(f"{what}: it has over {_MAX_JSON_BYTES >> 20} MiB", str(path), remedy)
+    return path.read_bytes()
+
+
 def read_json_object(path: Path, what: str, remedy: str = "") -> dict[str, Any]:
     """Return the object in a JSON file.
 
@@ -34,9 +44,7 @@ def read_json_object(path: Path, what: str, remedy: str = "") -> dict[str, Any]:
     Raises RecordError if the file is missing, cannot be read, or is not a JSON object.
     """
     try:
-        if path.stat().st_size > _MAX_JSON_BYTES:
-            raise RecordError(f"{what}: it has over {_MAX_JSON_BYTES >> 20} MiB", str(path), remedy)
-        document = json.loads(path.read_bytes())
+        document = json.loads(bounded_bytes(path, what, remedy))
     except (OSError, ValueError, RecursionError) as error:
         raise RecordError(f"{what}: {error}", str(path), remedy) from error
     if not isinstance(document, dict):

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tsnrepro.common.errors import ToolError
+from tsnrepro.common.errors import RecordError, ToolError
+from tsnrepro.records.files import bounded_bytes
 from tsnrepro.tools import iperf3, mausezahn, ping, sockperf
 from tsnrepro.tools.parsing import json_object
 
@@ -53,8 +54,9 @@ def _differences(
     output: Path, derive: Callable[[str], dict[str, Any]], result: dict[str, Any]
 ) -> Iterator[str]:
     try:
-        derived = derive(output.read_text(encoding="utf-8", errors="replace"))
-    except ToolError as error:
+        printed = bounded_bytes(output, "not an output of a trial")
+        derived = derive(printed.decode("utf-8", "replace"))
+    except (ToolError, RecordError) as error:
         yield f"{output.name} has no result: {error.what}"
         return
     for key in derived.keys() & result.keys():

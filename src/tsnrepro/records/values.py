@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from tsnrepro.common.errors import RecordError
+from tsnrepro.records.files import bounded_bytes
 
 # In the folder of an analysed run: its results, the facts of its testbed, and its tables.
 VALUES_FILE, FACTS_FILE = "values.json", "testbed.json"
@@ -172,7 +173,7 @@ def load_file(path: Path) -> dict[str, Result]:
     if not path.is_file():
         raise RecordError("no such values", str(path), "Analyse the campaign first")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(bounded_bytes(path, "not results"))
         results = _LIST.validate_python(document)
     except ValidationError as error:
         problems = "; ".join(_problem(document, item) for item in error.errors()[:5])

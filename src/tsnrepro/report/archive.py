@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+import pyarrow.parquet as pq
+
 from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import RecordError, printable
 from tsnrepro.common.repository import commit, root, short_commit
@@ -165,8 +167,25 @@ def unpacked(archive: Path, target: Path) -> Path:
     if missing := sorted(listed.keys() - seen):
         others = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise RecordError("a file is missing in the archive", f"{missing[0]}{others}", _REMEDY)
+    for path in sorted(target.rglob("*.parquet")):
+        _check_rows(path, path.relative_to(target).as_posix())
     print(f"{archive.name}: {plural(len(seen), 'file')}, every byte as listed")
     return target
+
+
+def _check_rows(path: Path, name: str) -> None:
+    """Refuse a table with many more cells than its bytes may hold: equal ones take hardly any."""
+    try:
+        found = pq.read_metadata(path)
+    except (OSError, ValueError) as error:
+        raise RecordError(f"not a table: {error}"[:300].strip(), name, _REMEDY) from error
+    cells_bytes = 8 * found.num_rows * found.num_columns
+    if cells_bytes > max(_MAX_UNPACKED_BYTES, _MAX_RATIO * path.stat().st_size):
+        raise RecordError(
+            f"the table has {found.num_rows} rows in {path.stat().st_size} bytes",
+            name,
+            "Do not read it",
+        )
 
 
 class _BoundedHeader(tarfile.TarInfo):

@@ -5,6 +5,7 @@ processor or with another release of a library; or the intervals of its numbers 
 other random numbers. Otherwise it is different.
 """
 
+import filecmp
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from tsnrepro.common.counts import plural
+from tsnrepro.common.errors import RecordError
 from tsnrepro.records.values import Result, load_file
 
 # Sums of millions lose some digits of double precision; fewer are printed.
@@ -64,12 +66,17 @@ def compare_files(name: str, original: Path, reproduced: Path) -> FileComparison
         Name of the file in the comparison.
     original, reproduced
         Lists of results (``.json``) or tables (``.csv``, ``.parquet``).
+
+    Raises
+    ------
+    RecordError
+        One is neither.
     """
     if not reproduced.is_file():
         return FileComparison(name, MatchGrade.DIFFERENT, "it was not reproduced")
     if not original.is_file():
         return FileComparison(name, MatchGrade.DIFFERENT, "there is no original")
-    if original.read_bytes() == reproduced.read_bytes():
+    if filecmp.cmp(original, reproduced, shallow=False):
         return FileComparison(name, MatchGrade.SAME_BYTES)
     if original.suffix == ".json":
         found = _results(load_file(original), load_file(reproduced))
@@ -149,12 +156,12 @@ def _is_missing(value: Any) -> bool:
 
 
 def _table(path: Path) -> pd.DataFrame:
-    if path.suffix == ".parquet":
-        return pd.read_parquet(path)
     try:
-        return pd.read_csv(path)
+        return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     except pd.errors.EmptyDataError:
         return pd.DataFrame()  # not measured
+    except (OSError, ValueError) as error:
+        raise RecordError(f"not a table: {error}"[:300].strip(), str(path)) from error
 
 
 def _tables(original: pd.DataFrame, reproduced: pd.DataFrame) -> Iterator[tuple[MatchGrade, str]]:

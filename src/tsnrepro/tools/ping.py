@@ -21,7 +21,7 @@ _UNSUPPORTED = (
         "the clock was set back while it ran, so round-trip times are wrong",
         "Stop services that step the talker's clock, and repeat the trial",
     ),
-    (re.compile(r": seq=\d+ ttl="), "it is ping of BusyBox", _INSTALL),
+    (re.compile(r": seq=\d+ ttl=|^BusyBox v", re.M), "it is ping of BusyBox", _INSTALL),
     (
         re.compile(
             r" packets transmitted, \d+ packets received|\b[Bb]ytes=\d+ .{1,30}\bTTL=|^Ping ", re.M
@@ -31,7 +31,9 @@ _UNSUPPORTED = (
     ),
     (
         re.compile(
-            r"=\d+,\d+|icmp_seq=\d+ ttl=\d+ (?!time\b)\w+=|^--- .* --- *\n\d+ (?!packets)", re.M
+            r"=\d+,\d+|icmp_seq=\d+ ttl=\d+ (?!time\b)\w+=|^--- .* --- *\n\d+ (?!packets)"
+            r"|[^\x00-\x7f]",
+            re.M,
         ),
         "it printed in another language",
         "Run it with LC_ALL=C",

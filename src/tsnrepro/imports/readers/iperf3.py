@@ -12,6 +12,10 @@ from tsnrepro.imports.screening import NoMeasurementError
 # The last interval of a test may be shorter than the others.
 _MIN_INTERVAL = 0.5
 _PREFIXED_OPENING = re.compile(r"^([^\n{}\"]{1,200})\{[ \t\r]*$", re.MULTILINE)
+# What client and server agree on, which --debug prints.
+_EXCHANGED = re.compile(
+    r"^(?:send|get)_(?:parameters|results):?\n\{\n(?:[ \t].*\n)*\}\n", re.MULTILINE
+)
 _NUMBERS = re.compile("[ 0-9]+")
 
 
@@ -28,7 +32,7 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
         alone, a counter overflowed, or more datagrams arrived than were sent; or its intervals are
         those of a TCP sender, which do not show what arrived.
     """
-    text, wants_udp = file.tool_output(), table.experiment == "loss"
+    text, wants_udp = _EXCHANGED.sub("", file.tool_output()), table.experiment == "loss"
     start = iperf3_json.begins(text)
     if start is None:
         bare = _without_prefixes(text)
@@ -50,7 +54,15 @@ def read(file: SourceFile, table: MappedTable) -> FileRows:
         raise NoMeasurementError(what[:200]) from error
     checks = {name: known.pop(name) for name in (RECEIVE_SECONDS,) if name in known}
     notes = [str(known.pop(name)) for name in (NOTE,) if name in known]
+    _check_numbers(known)
     return FileRows([DataRow("", dict(known), known, checks)], notes=notes)
+
+
+def _check_numbers(known: Known) -> None:
+    for name, value in known.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            what = f"iperf3's output has a value that cannot be one: {name} is {value!r}"
+            raise NoMeasurementError(what[:200])
 
 
 def _without_prefixes(text: str) -> str:
@@ -72,6 +84,8 @@ def _of_intervals(intervals: list[Known], wants_udp: bool) -> FileRows:
             "",
             "Use the server's output, or the client's with --get-server-output",
         )
+    for known in intervals:
+        _check_numbers(known)
     found = FileRows([])
     usual = max(float(known["duration_s"]) for known in intervals)
     for number, known in enumerate(intervals, start=1):

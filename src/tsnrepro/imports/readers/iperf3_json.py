@@ -39,7 +39,11 @@ def totals(text: str, wants_udp: bool) -> Known:
     """
     document = _document(text)
     known, end = _parameters(document, wants_udp), document.get("end", {})
-    return known | (_udp(document, end) if wants_udp else _tcp(end))
+    if wants_udp:
+        return known | _udp(document, end)
+    if _is_server(document) and _sends(document):
+        raise NoMeasurementError(ONLY_SENT)
+    return known | _tcp(end)
 
 
 def intervals(text: str, wants_udp: bool) -> list[Known]:

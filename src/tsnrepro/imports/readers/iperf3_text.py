@@ -42,7 +42,7 @@ _TARGET = re.compile(rf"Target Bitrate: ({_N})")
 # --title and --timestamps begin every line, and a terminal prints ^C into one.
 _PREFIX = re.compile(
     r"^[^\n]{1,300}?(?=\[ *(?:\d{1,6}|SUM|ID)\][ \[]|- - -|Connecting to host "
-    r"|Accepted connection from |Server listening on |Server (?:JSON )?output:)",
+    r"|Accepted connection from |Server listening on |Server (?:JSON )?output:|Test Complete\.)",
     re.MULTILINE,
 )
 _BEGINNING = re.compile(r"^(?:Connecting to host|Accepted connection from)", re.MULTILINE)
@@ -347,7 +347,8 @@ def _seconds(line: re.Match) -> float:
 
 def _tcp(sender: re.Match | None, receiver: re.Match | None) -> Known:
     if receiver is None or not _rate(receiver):
-        raise NoMeasurementError(NO_GOODPUT)
+        # In reverse a server sends.
+        raise NoMeasurementError(NO_GOODPUT if receiver or not sender else ONLY_SENT)
     known: Known = {"goodput_mbps": _rate(receiver), "seconds": _seconds(receiver)}
     # A server before version 3.2 prints zero for the sender.
     if sender is not None and _rate(sender):

@@ -67,7 +67,9 @@ def read(talker: SourceFile, listener: SourceFile, times: Times) -> PacketTimes:
         parts.append(latencies_of([departure.cast(kind), arrival.cast(kind)]))
     found.latencies_us = np.concatenate([np.empty(0), *parts])
     if not found.received:
-        raise NoMeasurementError(f"none of its packets is in the listener's {listener.relative}")
+        why = "".join(f" ({where}: {reason})" for where, reason in found.skipped[:1])
+        what = f"none of its packets is in the listener's {listener.relative}{why}"
+        raise NoMeasurementError(what)
     found.resolution_us = resolution_us([sent["time"], received["time"]], times)
     if unsent := _distinct(received["sequence"].to_numpy()) - found.received:
         found.skipped.append(

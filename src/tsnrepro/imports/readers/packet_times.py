@@ -43,7 +43,8 @@ _NUMBER = r"^[+-]?(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?$"
 # Of a time since 1970 a spreadsheet keeps 15 digits, and a double 53 bits.
 _SINCE_1970_NS = 10**18
 _ROUNDED_TO_NS = (256, 10_000)
-_ROWS_FOR_RESOLUTION = 100
+# A few times may end in such zeros by chance.
+_LEAST_ROUNDED, _ROWS_FOR_RESOLUTION = 6, 100
 # Light takes a nanosecond for 30 cm.
 _SHORTEST_LATENCY_US = 0.001
 # Latencies of fewer steps of the resolution are mostly its error.
@@ -163,8 +164,8 @@ def resolution_us(columns: list[Any], times: Times) -> float:
     to_ns = factor("time", times.unit, "ns")
     first = [time for one in columns for time in one.slice(0, _ROWS_FOR_RESOLUTION).to_pylist()]
     known = [time for time in first if time is not None and math.isfinite(time)]
-    found = [Fraction(time) * to_ns for time in known]
-    if not found or min(found) < _SINCE_1970_NS:
+    found = {Fraction(time) * to_ns for time in known}
+    if len(found) < _LEAST_ROUNDED or min(found) < _SINCE_1970_NS:
         return 0.0
     return max((r for r in _ROUNDED_TO_NS if not any(t % r for t in found)), default=0) / 1000
 

@@ -28,15 +28,17 @@ _KERNEL_COUNTERS = (
 )
 # Drivers' names have blanks and colons (enetc: `MAC rx fcs errors`; be2net: `rxq0: rx_compl_err`).
 _DRIVER_COUNTER = re.compile(r"^[ \t]*(\S.*):[ \t]*(\d+)[ \t]*$", re.MULTILINE)
-# Not those of fifo alone: stmmac's `mtl_tx_fifo_not_empty` counts states.
+# Not those of fifo alone: stmmac's `mtl_tx_fifo_not_empty` counts states. Nor long frames: tagged
+# ones are. Of a gate control list stmmac's `mtl_est` count errors, and `tx_aged` what it kept.
 _LOSS = re.compile(
-    r"crc|fcs|err(?:s|ors?)?(?![a-z])|jabber|collision|overr|overfl|underr|underfl"
-    r"|no_?(?:buf|desc|dma|mem)|out_of_buf|rx oob|alloc_(?:rx_\w+_)?fail|discard"
-    r"|drop|align(?!ed)|(?<!steer_)miss(?:ed|es)",
+    r"crc|fcs|err(?:s|ors?)?(?![a-z])|(?-i:Error[A-Z])|jabber|collision|overr|overfl|underr|underfl"
+    r"|no_?(?:buf|desc|dma|mem)|out_of_buf|rx oob|(?:alloc|dma)[_ ]?(?:rx_\w+_)?fail|discard"
+    r"|drop|align(?!ed)|(?<!steer_)(?<!timestamp_)miss(?:ed|es)(?!_irq)|undersi|undrsz|runt|fragment"
+    r"|(?<![a-z])bad(?![a-z])|illegal|abort|trunc|late_?col|lcol|exc(?:ess)?_?col|qfull|mtl_est|_aged",
     re.IGNORECASE,
 )
-# What a filter or a program drops is meant to be dropped.
-_INTENDED = re.compile("filter|xdp", re.IGNORECASE)
+# What a filter or a program drops is meant to be dropped; so is what is for the port it came from.
+_INTENDED = re.compile("filter|xdp|drop_local", re.IGNORECASE)
 # Dropped on an idle port they are losses; before, a campaign's overload or unknown protocols.
 _DROP = re.compile("drop|discard", re.IGNORECASE)
 # A packet of these is several frames, or has no tag: counters are wrong while they are on.
