@@ -1,9 +1,9 @@
 """Remote hosts of a rack or NIC pair: connections, and the state that a campaign changes."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ JUMP = "jump host"
 # Two network cards negotiate a speed within about 3 s.
 _LINK_SECONDS = 30
 _POLL_SECONDS = 0.2
+_RESET = "Reboot {}, which resets it, and remove the testbed's file in data/racks"
 
 
 Unreachable = dict[str, TestbedError]
@@ -164,11 +165,14 @@ class RemoteHosts:
 
         def restore(role: str) -> None:
             try:
-                self.drivers[role].restore(state[role])
-                if role in self.program_hosts:
-                    programs.remove(self.shells[role])
-                if not self.shells[role].dry_run:
-                    _verify_restored(self.drivers[role].save(), state[role])
+                with saved_state_of(role, _RESET.format(role)):
+                    try:
+                        self.drivers[role].restore(state[role])
+                    finally:
+                        if role in self.program_hosts:
+                            programs.remove(self.shells[role])
+                    if not self.shells[role].dry_run:
+                        _verify_restored(self.drivers[role].save(), state[role])
             except TestbedError as error:
                 problems[role] = str(error)
 
@@ -179,6 +183,21 @@ class RemoteHosts:
                 ", ".join(sorted(problems)),
                 "`tsnrepro restore` tries again",
             )
+
+
+@contextmanager
+def saved_state_of(name: str, remedy: str = "") -> Iterator[None]:
+    """Name a saved state that is damaged in what restores by it.
+
+    Raises TestbedError.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        problem = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise TestbedError(
+            f"the saved state of {name} is damaged: {problem}"[:300], remedy=remedy
+        ) from error
 
 
 def in_parallel(action: Callable[[str], Any], roles: Sequence[str]) -> dict[str, Any]:
