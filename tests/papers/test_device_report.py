@@ -253,7 +253,6 @@ def test_a_scenario_with_a_delay_has_its_word_and_its_number():
     assert shown == [["delay 10 ms", "경로 지연 10 ms"], ["delay 0.5 ms", "경로 지연 0.5 ms"]]
 
 
-
 def test_both_languages_have_words_for_all_that_can_be_printed():
     words = [load(Words, folder / "words.yaml") for folder in (ENGLISH, KOREAN)]
     for name in ("heads", "axes"):
