@@ -163,7 +163,7 @@ def _interrupts(host: ExaminedHost, device: str) -> Finding:
     check = f"interrupts of {device}"
     listed = _INTERRUPT.findall(host.output("sh", "-c", _LIST_INTERRUPTS, "sh", device))
     if not listed:
-        return host.finding(check, PASS, "none of its own")
+        return host.finding(check, PASS, _UNKNOWN)
     found = ", ".join(f"{irq} on processor {processors}" for irq, processors in listed)
     moved = "irqbalance" in host.output("ps", "-e", "-o", "comm=").split()
     found += "; irqbalance moves them" if moved else ""
