@@ -108,6 +108,13 @@ SOUND = ENTRY["state"]["enp3s0"]
         (ENTRY | {"ports": [{"role": "talker"}, ENTRY["ports"][1]]}, "port.*talker", None),
         (ENTRY | {"ports": [7, ENTRY["ports"][1]]}, "port 7", None),
         (ENTRY | {"ports": ENTRY["ports"][1:]}, "enp3s0.*lacks where", None),
+        # Its namespace is kept: a card would come out of it by itself, other devices would end.
+        (
+            of_first(without(SOUND, "mac"))
+            | {"ports": [ENTRY["ports"][0] | {"name": "x"}, ENTRY["ports"][1]]},
+            "enp3s0.*neither here nor in",
+            None,
+        ),
     ],
 )
 def test_the_other_port_is_restored_and_the_damage_is_named(tmp_path, pc, entry, says, restored):

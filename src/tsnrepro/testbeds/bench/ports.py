@@ -318,7 +318,7 @@ def _bring_here(shell: Shell, testbed: str, port: Port, mac: str) -> bool:
     if ports.links(shell, [port.device]):
         return True
     # The kernel moves a card out of a namespace that ends, under the name that it had there.
-    renamed = _device_with(shell, mac)
+    renamed = _device_with(shell, mac) if mac else None
     if renamed is None:
         raise TestbedError(f"{port.device} ({mac}) is neither here nor in {space}", HERE)
     shell.change(["ip", "link", "set", "dev", renamed, "down"])
