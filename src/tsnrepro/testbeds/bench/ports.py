@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tsnrepro.common.errors import TestbedError, TsnreproError
-from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER, member_names
+from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER, member_names
 from tsnrepro.config import BenchSettings
 from tsnrepro.testbeds.bench.clocks import missing_tools
 from tsnrepro.testbeds.hosts import nic_timestamps, ports
@@ -289,7 +289,7 @@ def give_back(journal: Journal, sink: CommandSink | None = None) -> bool:
     problems += [f"the saved state of {device} lacks where it was moved" for device in lost]
     for space in spaces:
         # With a port in it that the journal does not find, it is kept.
-        if not (problems and {*_devices_in(shell, space)} - {"lo"}):
+        if not (problems and {*_devices_in(shell, space)} - {"lo", HOST_PORT}):
             _remove_namespace(shell, space)
     if problems:
         raise TestbedError("; ".join(problems), str(journal.path), _REMEDY)
