@@ -104,7 +104,10 @@ def cable(pc: NamespaceHost, device: NamespaceHost) -> None:
     run("ip", "link", "add", "bridge", "type", "bridge", "mcast_snooping", "0")
     for port in (TALKER_PORT, LISTENER_PORT):
         end = f"to-{port}"
-        run("ip", "link", "add", end, "type", "veth", "peer", "name", port, "netns", str(pc.pid))
+        # From outside, where both ends' processes are seen.
+        ends = [["name", name, "netns", str(at.pid)] for name, at in ((port, pc), (end, device))]
+        argv = ["ip", "link", "add", *ends[0], "type", "veth", "peer", *ends[1]]
+        subprocess.run(argv, check=True)
         run("ip", "link", "set", port, "up", at=pc)
         run(*ethtool.disable_offloads(end))
         run(*qdisc.tbf(end, RATE_MBPS, burst_bytes=BURST_BYTES, limit_bytes=QUEUE_BYTES))
