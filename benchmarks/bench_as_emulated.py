@@ -99,7 +99,7 @@ def cable(pc: NamespaceHost, device: NamespaceHost) -> None:
     """Make the PC's ports, and the device between them."""
 
     def run(*argv: str, at: NamespaceHost = device) -> None:
-        subprocess.run(at.enter([*argv]), check=True)
+        subprocess.run(at.enter([*argv]), check=True, stdout=subprocess.DEVNULL)
 
     run("ip", "link", "add", "bridge", "type", "bridge", "mcast_snooping", "0")
     for port in (TALKER_PORT, LISTENER_PORT):
