@@ -56,6 +56,10 @@ def test_the_example_is_the_published_network():
             EXAMPLE["hosts"]["talker"]["address"],
             "talker and sw1 are the same host",
         ),
+        *(
+            (("hosts", "sw1", "address"), spelled, "talker and sw1 are the same host")
+            for spelled in ("192.0.2.11.", "::ffff:192.0.2.11", "0:0::FFFF:c000:20b")
+        ),
         (("hosts", "sw1", "driver"), "cisco", "does not match any of the expected tags"),
         (("hosts", "sw1", "host_port", "chip_port"), 9, "less than or equal to 8"),
         (("hosts", "sw1", "host_port", "device"), "eth1", "sw1 has one port twice"),

@@ -247,6 +247,12 @@ def test_tables_of_an_earlier_record_are_not_left(tmp_path):
     assert not stale.exists()
 
 
+def test_a_scenario_with_a_delay_has_its_word_and_its_number():
+    words = [load(Words, folder / "words.yaml") for folder in (ENGLISH, KOREAN)]
+    shown = [[each.value(text) for each in words] for text in ("delay_10_ms", "delay_0_5_ms")]
+    assert shown == [["delay 10 ms", "경로 지연 10 ms"], ["delay 0.5 ms", "경로 지연 0.5 ms"]]
+
+
 def test_both_languages_have_words_for_all_that_can_be_printed():
     words = [load(Words, folder / "words.yaml") for folder in (ENGLISH, KOREAN)]
     for name in ("heads", "axes"):

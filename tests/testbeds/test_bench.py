@@ -361,7 +361,8 @@ def test_the_doctor_of_a_sound_bench(four):
     found = examined(four)
     assert [check for check, each in found.items() if each["verdict"] == "stop"] == []
     for port in four.ports:
-        for check in ("link", "speed", "EEE", "pause frames", "coalescing", "offloads"):
+        of_ethtool = ("EEE", "pause frames", "coalescing", "interrupts", "offloads")
+        for check in ("link", "speed", *of_ethtool):
             assert f"{check} of {port}" in found
         assert found[f"time stamps of {port}"]["found"].startswith("by the kernel")
         assert found[f"speed of {port}"]["found"].endswith("not of a card, so not checked")
@@ -370,6 +371,7 @@ def test_the_doctor_of_a_sound_bench(four):
     for what in ("frames", "frames with VLAN tag", "full frames with R-TAG"):
         assert found[f"{what} from {path}"]["found"] == "20 of 20 came"
     assert found[f"separation of {path}"]["verdict"] == "pass"
+    assert found[f"MAC learning of {path}"]["found"].startswith("0 of 20")
 
 
 def test_the_doctor_finds_a_device_that_drops_long_frames_and_takes_vlan_tags_off(tmp_path, alone):
@@ -380,6 +382,8 @@ def test_the_doctor_finds_a_device_that_drops_long_frames_and_takes_vlan_tags_of
     assert found[f"full frames with R-TAG from {path}"]["found"] == "0 of 20 came"
     tagged = found[f"frames with VLAN tag from {path}"]
     assert (tagged["verdict"], tagged["found"]) == ("warn", "0 of 20 came, 20 with other tags")
+    learning = found[f"MAC learning of {path}"]
+    assert (learning["verdict"], learning["found"][:8]) == ("warn", "20 of 20")
 
 
 def test_the_doctor_finds_paths_that_share_a_device(four):

@@ -6,7 +6,8 @@ import pytest
 from examined import examined, found
 
 from tsnrepro.config import BenchSettings, parse
-from tsnrepro.testbeds.doctor import bench, ports
+from tsnrepro.testbeds.doctor import bench, bench_frames, ports
+from tsnrepro.testbeds.doctor.findings import PASS, WARN
 
 
 def settings(talkers, listeners):
@@ -118,3 +119,21 @@ def test_a_port_that_is_not_there_is_one_finding(monkeypatch):
     assert (stop.check, stop.role) == ("ports", "here")
     assert stop.found == "there is no network device 'nosuchport0'"
     assert not [each for each in findings if each.role in ("talker", "listener")]
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "cable", "verdict"), [(0, False, PASS), (20, False, WARN), (20, True, PASS)]
+)
+def test_a_device_that_learns_no_addresses_is_named(forwarded, cable, verdict):
+    finding = bench_frames._learning("one to other", forwarded, cable=cable)
+    assert finding.verdict == verdict
+    assert finding.found.startswith(f"{forwarded} of 20 ")
+    assert finding.remedy
+
+
+def test_frames_to_their_own_side_are_sent_to_the_station_there():
+    """A device that learnt from the listener's frames has the address at the listener's port."""
+    from_listener = bench_frames._frame(bench_frames._KINDS[0], "listener", 0)
+    to_listener = bench_frames._frame(bench_frames._TO_OWN_SIDE, "listener", 0)
+    assert to_listener[:6] == from_listener[6:12]
+    assert to_listener[6:12] not in (from_listener[:6], from_listener[6:12])

@@ -4,9 +4,10 @@ import platform
 import re
 import subprocess
 from collections import namedtuple
+from contextlib import nullcontext
 
 import pytest
-from examined import examined, found
+from examined import PrintingShell, examined, found
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +17,9 @@ from tsnrepro.config import load_testbed
 from tsnrepro.testbeds.doctor import examine
 from tsnrepro.testbeds.doctor import host as checks
 from tsnrepro.testbeds.doctor.findings import PASS, STOP, WARN, Finding, run_check
-from tsnrepro.testbeds.hosts import programs
+from tsnrepro.testbeds.hosts import programs, remote
 from tsnrepro.testbeds.hosts.host import Completed
-from tsnrepro.testbeds.hosts.remote import UnreachableError
+from tsnrepro.testbeds.hosts.remote import RemoteHosts, UnreachableError
 
 RACK = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
 GOVERNORS = "sh -c cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor 2>/dev/null"
@@ -215,6 +216,36 @@ def test_every_unreachable_host_is_a_finding(monkeypatch):
         ("talker", STOP, "no route"),
         ("sw1", STOP, "refused"),
     ]
+
+
+class Undriven(RemoteHosts):
+    drivers = {}
+
+
+@pytest.mark.parametrize(
+    ("identities", "same"),
+    [
+        (("1\nnet:[1]\n", "1\nnet:[2]\n", "2\nnet:[1]\n"), []),
+        (("1\nnet:[1]\n", "1\nnet:[2]\n", "1\nnet:[1]\n"), ["talker", "sw2"]),
+        # Hosts that do not tell: BusyBox without readlink.
+        ((None, None, "1\nnet:[1]\n"), []),
+    ],
+)
+def test_two_roles_on_one_host_under_two_names_are_found(identities, same):
+    line = " ".join(remote._IDENTITY)
+    prints = [{} if each is None else {line: each} for each in identities]
+    shells = {
+        role: PrintingShell(role, printed)
+        for role, printed in zip(("talker", "sw1", "sw2"), prints, strict=True)
+    }
+    assert remote.same_hosts(shells) == same
+    assert [(f.role, f.verdict) for f in examine._same_hosts(shells)] == [
+        (role, STOP) for role in same[1:]
+    ]
+    hosts = Undriven({})
+    hosts.shells = shells
+    with pytest.raises(TestbedError, match="talker and sw2") if same else nullcontext():
+        hosts.check({})
 
 
 def test_control_characters_of_a_host_do_not_reach_the_terminal():

@@ -5,6 +5,7 @@ The printed texts are those of ethtool's sources: up to 6.8 a blank stands behin
 """
 
 import json
+import subprocess
 from contextlib import nullcontext
 
 import pytest
@@ -91,6 +92,44 @@ def test_frames_that_wait_in_the_card_are_seen(pair, gap, rx, tx, adaptive, verd
     finding = check_clocks(pair, {f"ethtool -c {CARD}": printed})[f"coalescing of {CARD}"]
     assert (finding.verdict, finding.found) == (verdict, shown)
     assert ("adaptive-rx off" in finding.remedy) == (adaptive == "on")
+
+
+@pytest.mark.parametrize(
+    ("interrupts", "running", "verdict", "shown"),
+    [
+        # As of igc, which has one for its link and one for each queue.
+        ("125 0\n126 2-3\n", "systemd\nirqbalance\n", WARN, "125 on processor 0, 126 on"),
+        ("125 0\n126 2-3\n", "systemd\n", PASS, "125 on processor 0, 126 on processor 2-3"),
+        ("17 \n", "systemd\n", PASS, "not supported"),  # has not come up
+        ("", "irqbalance\n", PASS, "not supported"),
+    ],
+)
+def test_interrupts_and_their_processors_are_listed(pair, interrupts, running, verdict, shown):
+    listed = " ".join(["sh", "-c", checks._LIST_INTERRUPTS, "sh", CARD])
+    findings = check_clocks(pair, {listed: interrupts, "ps -e -o comm=": running})
+    finding = findings[f"interrupts of {CARD}"]
+    assert finding.verdict == verdict
+    assert finding.found.startswith(shown)
+    assert ("irqbalance moves them" in finding.found) == (verdict == WARN)
+
+
+def test_interrupts_are_listed_by_sysfs(tmp_path):
+    """MSI vectors that no driver asked for have no folder in /proc/irq."""
+    device, irqs = (tmp_path / name for name in ("sys/class/net/enp3s0/device", "proc/irq"))
+    for number in (125, 126, 127):
+        (device / f"msi_irqs/{number}").mkdir(parents=True)
+    for number, processors in ((125, "0"), (126, "2-3")):
+        (irqs / str(number)).mkdir(parents=True)
+        (irqs / str(number) / "effective_affinity_list").write_text(f"{processors}\n")
+    script = checks._LIST_INTERRUPTS
+    for folder in ("/sys/class", "/proc/irq"):
+        script = script.replace(folder, f"{tmp_path}{folder}")
+    argv = ["sh", "-c", script, "sh", "enp3s0"]
+    assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout == (
+        "125 0\n126 2-3\n"
+    )
+    missing = subprocess.run([*argv[:-1], "enp9s0"], capture_output=True, text=True, check=True)
+    assert missing.stdout == ""
 
 
 @pytest.mark.parametrize(

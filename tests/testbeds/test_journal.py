@@ -1,4 +1,4 @@
-"""The saved state of a rack's hosts, when something else is in its place."""
+"""The saved state of a testbed's hosts, when something else is in its place."""
 
 import pytest
 
@@ -9,7 +9,9 @@ from tsnrepro.testbeds.hosts.rollback import Journal
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("{}", "lacks settings, state, token"),
+        ("{}", "no valid settings, token, state"),
+        ('{"settings": {}, "token": 7, "state": {}}', "no valid token"),
+        ('{"settings": {}, "token": "", "state": [1]}', "no valid state"),
         ("[]", "not a JSON object"),
         ("{", "cannot be read"),
         (None, "cannot be read"),

@@ -1,5 +1,8 @@
 """Rollback of a killed campaign where a host cannot be reached: the others are restored."""
 
+import shutil
+import signal
+import subprocess
 from contextlib import ExitStack
 
 import pytest
@@ -7,7 +10,7 @@ import pytest
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.common.repository import root
 from tsnrepro.config import RackSettings, load_testbed
-from tsnrepro.testbeds.hosts import lease, remote
+from tsnrepro.testbeds.hosts import lease, programs, remote
 from tsnrepro.testbeds.hosts.host import Completed
 from tsnrepro.testbeds.hosts.rollback import Journal, roll_back
 from tsnrepro.testbeds.rack.testbed import RackHosts
@@ -87,6 +90,9 @@ def test_the_others_are_restored_and_released_and_the_unreachable_host_is_named(
     assert set(restored) == (others if state else set())
     released = {name for name, argv in connections.commands if lease._RELEASE in argv}
     assert released == others
+    # Stall meters too, which outlive a campaign that is killed.
+    ended = {name for name, argv in connections.commands if programs._REMOVE in argv}
+    assert ended == ({"talker", "listener"} if state else set())
     assert journal.read() == entry
     connections.refused = set()
     assert roll_back(journal, RackSettings, RackHosts, "restoring rack")
@@ -97,3 +103,20 @@ def test_a_campaign_needs_every_host(connections, settings):
     connections.refused = {"sw1"}
     with ExitStack() as stack, pytest.raises(TestbedError, match="root@sw1"):
         RackHosts(settings, stack)
+
+
+def test_a_stall_meter_that_a_kill_left_is_ended_and_nothing_else(tmp_path):
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    shutil.copy("/bin/sleep", folder / "stallmeter")
+    left = subprocess.Popen([folder / "stallmeter", "60"])
+    others = subprocess.Popen(["sleep", "60"])
+    try:
+        subprocess.run(["sh", "-c", programs._REMOVE, "sh", folder], check=True)
+        assert left.wait() == -signal.SIGTERM
+        assert others.poll() is None
+        assert not folder.exists()
+    finally:
+        left.kill()
+        others.kill()
+        others.wait()

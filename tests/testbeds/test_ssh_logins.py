@@ -34,6 +34,10 @@ RACK = load_testbed(root() / "config" / "testbeds" / "d10-example.yaml")
         ("talker ecdsa-sha2-nistp256 AAAA", "line 2 is damaged"),
         ("talker ssh-unheard-of AAAA", "line 2 is damaged, or of an unknown type of key"),
         (f"@unknown talker {LINE}", "line 2 is damaged"),
+        *(
+            (f"{name} {LINE}", "line 2 is damaged")
+            for name in ("|1|bad|hash", "|1|", "|1|AAAA|AAAA", "talker,|1|?|?")
+        ),
     ],
 )
 def test_other_lines_of_known_hosts_leave_the_entries(tmp_path, line, problem):

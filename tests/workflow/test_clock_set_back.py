@@ -9,6 +9,7 @@ from repository_copy import copy_of_repository, snakemake
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 DAY_NS = 86_400_000_000_000
+PRINTED = "tsnrepro: results/reports/"
 CAMPAIGN = "description: Two trials\npapers: false\ntcp: {{repetitions: {0}, durations_s: [1]}}\n"
 
 
@@ -28,7 +29,7 @@ def test_the_next_run_goes_on(tmp_path):
         return found["trials"]
 
     campaign.write_text(CAMPAIGN.format(2), encoding="utf-8")
-    run()
+    assert PRINTED in run()
     assert len(trials()) == 2
     for folder in ("results", "data/raw", ".snakemake"):
         for path in (copy / folder).rglob("*"):
@@ -39,7 +40,8 @@ def test_the_next_run_goes_on(tmp_path):
     assert "the clock was set back" in run()
     assert sorted((copy / "data/raw/model/short/tcp").iterdir()) == recorded
     campaign.write_text(CAMPAIGN.format(3), encoding="utf-8")
-    run("--", "measurements")  # as one that ends before its analysis
+    # As one that ends before its analysis: it makes no report, and names none that is there.
+    assert PRINTED not in run("--", "measurements")
     assert len(trials()) == 2
     assert "the clock was set back" not in run()
     assert len(trials()) == 3

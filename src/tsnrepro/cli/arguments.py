@@ -17,17 +17,19 @@ def add_command(
     summary: str,
     *examples: str,
     hidden: bool = False,
+    aliases: tuple[str, ...] = (),
 ) -> argparse.ArgumentParser:
     """Add a command to a parser's subcommands and return its own parser.
 
     ``commands``: what ``add_subparsers`` returned; ``name``, ``run``, ``summary``: the command, the
     function that it calls (none where its own subcommands do), and what it does, in one line;
     ``examples``: command lines to show below its options. ``hidden``: leave it out of ``--help``:
-    only rules call it.
+    only rules call it. ``aliases``: other names of it.
     """
     listed = {} if hidden else {"help": summary}
     parser = commands.add_parser(
         name,
+        aliases=aliases,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog="examples:\n" + "".join(f"  {line}\n" for line in examples) if examples else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -47,6 +47,7 @@ def add_commands(commands: Any) -> None:
         _restore,
         "restore a rack, NIC pair or bench to its state before a campaign",
         "tsnrepro restore d10-example",
+        aliases=("rollback",),
     )
     add_name(restore, "testbed")
     _add_dry_run(restore)

@@ -1,6 +1,6 @@
 """Settings of racks: hosts reached over SSH, the role of each, and how their ports are cabled."""
 
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import AddressValueError, IPv4Address, ip_address
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
@@ -177,6 +177,15 @@ def check_same_network(talker: RackStation, listener: RackStation) -> None:
         raise ValueError(f"{one} and {other} are not two addresses of one /24")
 
 
+def _canonical(address: str) -> str:
+    """Return the one spelling of an address; a host may still have several names."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address.lower().removesuffix(".")
+    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+
+
 def check_different_hosts(hosts: ConfigModel) -> None:
     """Refuse two roles on one host, whose kernel would not send over the cables between them.
 
@@ -185,7 +194,7 @@ def check_different_hosts(hosts: ConfigModel) -> None:
     roles: dict[tuple[str, int], str] = {}
     for role, host in hosts:
         if isinstance(host, Access):
-            reached = host.address.lower(), host.port
+            reached = _canonical(host.address), host.port
             if reached in roles:
                 raise ValueError(f"{roles[reached]} and {role} are the same host: {host.address}")
             roles[reached] = role

@@ -202,6 +202,8 @@ class Words(ConfigModel):
 
     def value(self, text: str) -> str:
         """Return the word for a value; of one without a word the value, in LaTeX."""
+        if delayed := re.fullmatch(r"([a-z_]+)_([\d_]+)_ms", text):
+            return f"{self.value(delayed[1])} {delayed[2].replace('_', '.')} ms"
         return self.values.get(text) or escape(text.replace("_", " "))
 
 

@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tsnrepro.common.errors import TestbedError, TsnreproError
-from tsnrepro.common.topology import CARD, LISTENER, SWITCHES, TALKER, member_names
-from tsnrepro.config import BenchSettings, parse
+from tsnrepro.common.topology import CARD, HOST_PORT, LISTENER, SWITCHES, TALKER, member_names
+from tsnrepro.config import BenchSettings
 from tsnrepro.testbeds.bench.clocks import missing_tools
 from tsnrepro.testbeds.hosts import nic_timestamps, ports
 from tsnrepro.testbeds.hosts.local import LocalHost
+from tsnrepro.testbeds.hosts.remote import saved_state_of
 from tsnrepro.testbeds.hosts.rollback import Journal, Rollback
 from tsnrepro.testbeds.hosts.shell import CommandSink, Shell
 from tsnrepro.tools.ethtool import missing_timestamping
@@ -25,6 +26,10 @@ from tsnrepro.tools.parsing import json_rows
 HERE = "this machine"
 ROLES = dict(zip((TALKER, LISTENER), SWITCHES, strict=True))
 """The host whose namespaces a role's ports are moved into: the role's own if that has a driver."""
+_REMEDY = (
+    "Plug in a port that is missing; remove this file once every port is as it should be, which a "
+    "reboot does"
+)
 _LINK_LOCAL_ROUTES = ("fe80::/64", "multicast", "ff00::/8")
 
 
@@ -263,25 +268,41 @@ def give_back(journal: Journal, sink: CommandSink | None = None) -> bool:
     entry = journal.read()
     if entry is None:
         return False
-    where, remedy = str(journal.path), "Plug it in, or remove this file if it is gone for good"
-    settings = parse(BenchSettings, entry["settings"], where, from_record=True)
-    shell, problems = local_shell(sink), []
-    # Journals of former releases do not list the ports.
-    listed = [Port(**port) for port in entry.get("ports", ())] or ports_of(settings)
-    for port in listed:
-        state = entry["state"][port.device]
+    states = entry["state"] or {}
+    shell, problems, spaces, lost = local_shell(sink), [], set(), {*states}
+    listed = entry.get("ports")
+    if not listed or not isinstance(listed, list):
+        # Journals of former releases do not list the ports.
+        listed = map(asdict, ports_of(journal.settings(entry, BenchSettings)))
+    for saved in listed:
         try:
-            if _bring_here(shell, journal.testbed, port, state["mac"]):
-                _restore(shell, port.device, state)
+            with saved_state_of(f"port {saved}"):
+                port = Port(**saved)
+                if not all(isinstance(value, str) for value in saved.values()):
+                    raise TypeError("each value is a name")
+            lost.discard(port.device)
+            spaces.add(port.namespace(journal.testbed))
+            with saved_state_of(port.device):
+                _give_back(shell, journal.testbed, port, states.get(port.device))
         except TsnreproError as error:
             problems.append(str(error))
-    for host in {port.host for port in listed}:
-        _remove_namespace(shell, namespace(journal.testbed, host))
+    problems += [f"the saved state of {device} lacks where it was moved" for device in lost]
+    for space in spaces:
+        # With a port in it that the journal does not find, it is kept.
+        if not (problems and {*_devices_in(shell, space)} - {"lo", HOST_PORT}):
+            _remove_namespace(shell, space)
     if problems:
-        raise TestbedError("; ".join(problems), where, remedy)
+        raise TestbedError("; ".join(problems), str(journal.path), _REMEDY)
     if sink is None:
         journal.remove()
     return True
+
+
+def _give_back(shell: Shell, testbed: str, port: Port, state: Any) -> None:
+    """Bring a port here and restore its state; one without a state is brought here."""
+    state = state if isinstance(state, dict) else {}
+    if _bring_here(shell, testbed, port, state.get("mac", "")):
+        _restore(shell, port.device, state)
 
 
 def _bring_here(shell: Shell, testbed: str, port: Port, mac: str) -> bool:
@@ -297,7 +318,7 @@ def _bring_here(shell: Shell, testbed: str, port: Port, mac: str) -> bool:
     if ports.links(shell, [port.device]):
         return True
     # The kernel moves a card out of a namespace that ends, under the name that it had there.
-    renamed = _device_with(shell, mac)
+    renamed = _device_with(shell, mac) if mac else None
     if renamed is None:
         raise TestbedError(f"{port.device} ({mac}) is neither here nor in {space}", HERE)
     shell.change(["ip", "link", "set", "dev", renamed, "down"])

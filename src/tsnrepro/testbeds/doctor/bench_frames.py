@@ -36,6 +36,7 @@ _MARK = b"tsnrepro"
 # Locally administered addresses of two stations, and the EtherType of local experiments (IEEE Std
 # 802-2014, 9.2.3); the tags are those of IEEE Std 802.1Q and 802.1CB.
 _STATION = {TALKER: bytes.fromhex("020000005401"), LISTENER: bytes.fromhex("020000005402")}
+_NEIGHBOUR = bytes.fromhex("020000005403")
 _EXPERIMENT = b"\x88\xb5"
 _C_TAG = b"\x81\x00" + struct.pack("!H", 5 << 13 | 10)
 _R_TAG = b"\xf1\xc1" + bytes(4)
@@ -59,6 +60,8 @@ class _Kind:
     name: str
     tags: bytes = b""
     length: int = 46
+    to_own_side: bool = False
+    """From a neighbour of the sending station to that station, behind the same port."""
 
 
 _KINDS = (
@@ -67,6 +70,7 @@ _KINDS = (
     _Kind("frames with R-TAG", _R_TAG),
     _Kind("full frames with R-TAG", _R_TAG, _FULL_PACKET),
 )
+_TO_OWN_SIDE = _Kind("frames to the port they came from", to_own_side=True)
 
 
 def send(settings: BenchSettings, name: str) -> list[Finding]:
@@ -139,7 +143,8 @@ def _socket(space: str, port: Port) -> Iterator[socket.socket]:
 
 def _frame(kind: _Kind, role: str, number: int) -> bytes:
     other = LISTENER if role == TALKER else TALKER
-    head = _STATION[other] + _STATION[role] + kind.tags + _EXPERIMENT
+    ends = (_STATION[role], _NEIGHBOUR) if kind.to_own_side else (_STATION[other], _STATION[role])
+    head = b"".join(ends) + kind.tags + _EXPERIMENT
     packet = _MARK + bytes([number])
     return head + packet.ljust(kind.length, b"\0")
 
@@ -188,6 +193,9 @@ def _over_path(
         everywhere.update({port: len(frames) for port, frames in came.items()})
         needed = kind is _KINDS[0] or (settings.paths > 1 and _R_TAG in kind.tags)
         yield _arrival(path, kind.name, came[other], needed=needed, tags=kind.tags)
+    if back[one]:
+        came = _exchange(opened, other, _TO_OWN_SIDE)
+        yield _learning(path, len(came[one]), cable=settings.device == "none")
     yield from _elsewhere(path, one, other, everywhere)
 
 
@@ -209,6 +217,14 @@ def _arrival(
         elif tags:
             remedy = "FRER needs a device that forwards R-TAGs: use others, or one port each"
     return Finding(f"{what} from {path}", "bench", verdict, found, remedy)
+
+
+def _learning(path: str, forwarded: int, *, cable: bool) -> Finding:
+    """Return whether a device that saw a station's frames forwards those to it by its address."""
+    found = f"{forwarded} of {_FRAMES} frames to a station of the port they came from forwarded"
+    verdict = WARN if forwarded and not cable else PASS
+    remedy = "Keep other stations off the device: it sends each frame to all its ports"
+    return Finding(f"MAC learning of {path}", "bench", verdict, found, remedy)
 
 
 def _elsewhere(path: str, one: Port, other: Port, came: Counter[Port]) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """Examination of a rack or NIC pair: all checks on all hosts, without changing anything."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain
@@ -21,7 +21,13 @@ from tsnrepro.testbeds.doctor.findings import (
     Finding,
     run_check,
 )
-from tsnrepro.testbeds.hosts.remote import UnreachableError, in_parallel
+from tsnrepro.testbeds.hosts.remote import (
+    SAME_HOST_REMEDY,
+    UnreachableError,
+    in_parallel,
+    same_hosts,
+)
+from tsnrepro.testbeds.hosts.shell import Shell
 from tsnrepro.testbeds.hosts.ssh import read_known_hosts
 from tsnrepro.testbeds.nic_pair.hosts import NicPairHosts
 from tsnrepro.testbeds.rack.testbed import RackHosts
@@ -73,6 +79,7 @@ def examine_hosts(
         except TestbedError as error:
             return [*_known_hosts(settings), _unreachable(error, error.where or "rack")]
         findings += [_reachable(role) for role in testbed.drivers]
+        findings += _same_hosts(testbed.shells)
         examined = in_parallel(
             lambda role: _examine_host(ExaminedHost(testbed, role)), [*testbed.drivers]
         )
@@ -86,6 +93,13 @@ def _examine_host(examined: ExaminedHost) -> list[Finding]:
 
 def _reachable(role: str) -> Finding:
     return Finding("reachable", role, PASS, "logged in, host key verified")
+
+
+def _same_hosts(shells: Mapping[str, Shell]) -> Iterator[Finding]:
+    """Check that no two roles are on one host, which may have several names."""
+    same = same_hosts(shells)
+    for role in same[1:]:
+        yield Finding("host", role, STOP, f"the same as {same[0]}", SAME_HOST_REMEDY)
 
 
 def _unreachable(error: TestbedError, role: str) -> Finding:

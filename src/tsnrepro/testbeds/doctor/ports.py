@@ -15,6 +15,15 @@ from tsnrepro.tools import ethtool
 # A full frame with C-TAG and R-TAG, without its Ethernet header.
 _MIN_MTU = 1500 + 4 + 6
 
+# Interrupts of a card, one for each vector of MSI or else its only one, and their processors.
+_LIST_INTERRUPTS = """\
+cd "/sys/class/net/$1/device" 2>/dev/null || exit 0
+for irq in $(ls msi_irqs 2>/dev/null || cat irq 2>/dev/null); do
+    [ -d "/proc/irq/$irq" ] && echo "$irq $(cat "/proc/irq/$irq/effective_affinity_list")"
+done
+true
+"""
+_INTERRUPT = re.compile(r"^(\d+) ([\d,-]+)$", re.MULTILINE)
 _MAX_IDLE_PPS = 20
 _WATCH_SECONDS = 1.0
 _UNKNOWN = "not supported by the driver"
@@ -114,6 +123,7 @@ def hardware(host: ExaminedHost) -> Iterator[Finding]:
         yield _energy(host, device)
         yield _pauses(host, device)
         yield _coalescing(host, device)
+        yield _interrupts(host, device)
         if not host.is_board:
             yield _offloads(host, device)
 
@@ -148,6 +158,19 @@ def _coalescing(host: ExaminedHost, device: str) -> Finding:
     remedy = f"`ethtool -C {device} {' '.join(options)}` for latency measurements"
     found = ", ".join(delays) or ("none" if text else _UNKNOWN)
     return host.finding(f"coalescing of {device}", WARN if delays else PASS, found, remedy)
+
+
+def _interrupts(host: ExaminedHost, device: str) -> Finding:
+    """Check that interrupts stay on their processors."""
+    check = f"interrupts of {device}"
+    listed = _INTERRUPT.findall(host.output("sh", "-c", _LIST_INTERRUPTS, "sh", device))
+    if not listed:
+        return host.finding(check, PASS, _UNKNOWN)
+    found = ", ".join(f"{irq} on processor {processors}" for irq, processors in listed)
+    moved = "irqbalance" in host.output("ps", "-e", "-o", "comm=").split()
+    found += "; irqbalance moves them" if moved else ""
+    remedy = "`systemctl stop irqbalance` while a campaign runs"
+    return host.finding(check, WARN if moved else PASS, found, remedy)
 
 
 def _offloads(host: ExaminedHost, device: str) -> Finding:

@@ -240,8 +240,14 @@ def prepare(shell: Shell, device: str, mtu: int | None, *, silent: bool) -> None
 
 
 def restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
-    """Restore a port's state from :func:`save`, changing only what differs."""
+    """Restore a port's state from :func:`save`, changing only what differs.
+
+    Raises TestbedError if a command failed, or the state is damaged: what it has is restored.
+    """
     now, commands = save(shell, device), []
+    # Journals from before the promiscuous mode was set do not have it.
+    lacking = now.keys() - state.keys() - {"promiscuous"}
+    state = now | state
     if now["clsact"] and not state["clsact"]:
         commands.append(["tc", "qdisc", "del", "dev", device, "clsact"])
     differing = [name for name, on in state["offloads"].items() if now["offloads"].get(name) != on]
@@ -251,6 +257,9 @@ def restore(shell: Shell, device: str, state: dict[str, Any]) -> None:
     if now["disable_ipv6"] != state["disable_ipv6"]:
         commands.append(["sysctl", "-qw", f"{_ipv6_key(device)}={state['disable_ipv6']}"])
     shell.change_all([*commands, *link_commands(device, now, state)])
+    if lacking:
+        lacks = ", ".join(sorted(lacking))
+        raise TestbedError(f"the saved state of {device} is damaged: it lacks {lacks}", shell.name)
 
 
 def link_commands(device: str, now: dict[str, Any], state: dict[str, Any]) -> Iterator[list[str]]:

@@ -1,9 +1,9 @@
 """Remote hosts of a rack or NIC pair: connections, and the state that a campaign changes."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +18,9 @@ JUMP = "jump host"
 # Two network cards negotiate a speed within about 3 s.
 _LINK_SECONDS = 30
 _POLL_SECONDS = 0.2
+_IDENTITY = ["sh", "-c", "cat /proc/sys/kernel/random/boot_id && readlink /proc/self/ns/net"]
+SAME_HOST_REMEDY = "Set the address of each role's own host: no kernel sends to itself by a cable"
+_RESET = "Reboot {}, which resets it, and remove the testbed's file in data/racks"
 
 
 Unreachable = dict[str, TestbedError]
@@ -143,8 +146,12 @@ class RemoteHosts:
     def check(self, state: dict[str, Any]) -> None:
         """Refuse hosts whose own configuration a campaign would overwrite.
 
-        Raises TestbedError if a device is in use, or the SSH connection uses a measured port.
+        Raises TestbedError if a device is in use, the SSH connection uses a measured port, or two
+        roles are on one host.
         """
+        if same := same_hosts(self.shells):
+            what = f"{' and '.join(same)} are the same host"
+            raise TestbedError(what, same[0], SAME_HOST_REMEDY)
         for role, driver in self.drivers.items():
             driver.check(state[role])
             ports.check_login(self.shells[role], [*driver.devices.values()])
@@ -164,11 +171,14 @@ class RemoteHosts:
 
         def restore(role: str) -> None:
             try:
-                self.drivers[role].restore(state[role])
-                if role in self.program_hosts:
-                    programs.remove(self.shells[role])
-                if not self.shells[role].dry_run:
-                    _verify_restored(self.drivers[role].save(), state[role])
+                with saved_state_of(role, _RESET.format(role)):
+                    try:
+                        self.drivers[role].restore(state[role])
+                    finally:
+                        if role in self.program_hosts:
+                            programs.remove(self.shells[role])
+                    if not self.shells[role].dry_run:
+                        _verify_restored(self.drivers[role].save(), state[role])
             except TestbedError as error:
                 problems[role] = str(error)
 
@@ -179,6 +189,32 @@ class RemoteHosts:
                 ", ".join(sorted(problems)),
                 "`tsnrepro restore` tries again",
             )
+
+
+def same_hosts(shells: Mapping[str, Shell]) -> list[str]:
+    """Return the first roles that are on one host, under whatever names, or none.
+
+    A host is a network namespace of a kernel that runs, so namespaces of one machine differ.
+    """
+    roles: dict[str, list[str]] = {}
+    for role, done in in_parallel(lambda role: shells[role].query(_IDENTITY), [*shells]).items():
+        roles.setdefault(role if done.exit_status else done.stdout, []).append(role)
+    return next((same for same in roles.values() if len(same) > 1), [])
+
+
+@contextmanager
+def saved_state_of(name: str, remedy: str = "") -> Iterator[None]:
+    """Name a saved state that is damaged in what restores by it.
+
+    Raises TestbedError.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        problem = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise TestbedError(
+            f"the saved state of {name} is damaged: {problem}"[:300], remedy=remedy
+        ) from error
 
 
 def in_parallel(action: Callable[[str], Any], roles: Sequence[str]) -> dict[str, Any]:

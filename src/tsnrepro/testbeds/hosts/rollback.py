@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tsnrepro.common.errors import RecordError, TsnreproError
+from tsnrepro.common.errors import ConfigurationError, RecordError, TsnreproError
 from tsnrepro.common.repository import root
 from tsnrepro.config import parse
+from tsnrepro.config.base import ConfigModel
 from tsnrepro.config.rack import ReachedHosts
 from tsnrepro.records.files import read_json_object
 from tsnrepro.testbeds.hosts.lease import HostLease, TestbedLock
@@ -24,6 +25,10 @@ from tsnrepro.testbeds.hosts.shell import CommandSink
 
 Hosts = TypeVar("Hosts", bound=RemoteHosts)
 Settings = TypeVar("Settings", bound=ReachedHosts)
+Checked = TypeVar("Checked", bound=ConfigModel)
+
+_KEYS = {"settings": dict, "token": str, "state": dict | None}
+_RESET = "Reboot the testbed's hosts and switches, which resets them, and remove this file"
 
 
 class Rollback(ExitStack):
@@ -82,12 +87,22 @@ class Journal:
         """
         if not os.path.lexists(self.path):
             return None
-        remedy = "Reboot the rack's switches, which resets them, and remove this file"
-        entry = read_json_object(self.path, "the saved state of the rack cannot be read", remedy)
-        if missing := {"settings", "token", "state"} - entry.keys():
-            what = f"the saved state of the rack lacks {', '.join(sorted(missing))}"
-            raise RecordError(what, str(self.path), remedy)
+        what, remedy = f"the saved state of {self.testbed} cannot be read", _RESET
+        entry = read_json_object(self.path, what, remedy)
+        if damaged := [k for k, kind in _KEYS.items() if not isinstance(entry.get(k, ...), kind)]:
+            raise RecordError(f"{what}: no valid {', '.join(damaged)}", str(self.path), remedy)
         return entry
+
+    def settings(self, entry: dict[str, Any], model: type[Checked]) -> Checked:
+        """Return the settings of an entry as a checked model.
+
+        Raises ConfigurationError if they are damaged.
+        """
+        try:
+            return parse(model, entry["settings"], str(self.path), from_record=True)
+        except ConfigurationError as error:
+            remedy = f"Correct its `settings` by config/testbeds/{self.testbed}.yaml"
+            raise ConfigurationError(error.what, error.where, remedy) from error
 
     def remove(self) -> None:
         """Remove the file: the hosts are in their original state."""
@@ -205,7 +220,7 @@ def roll_back(
     entry = journal.read()
     if entry is None:
         return False
-    settings = parse(model, entry["settings"], str(journal.path), from_record=True)
+    settings = journal.settings(entry, model)
     unreachable: Unreachable = {}
     with ExitStack() as stack:
         hosts = connect(settings, stack, sink, unreachable)

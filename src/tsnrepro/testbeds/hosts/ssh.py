@@ -79,6 +79,10 @@ def read_known_hosts(path: Path) -> tuple[list[HostKeyEntry], list[str]]:
             continue
         try:
             entry = HostKeyEntry.from_line(" ".join(words), number)
+            for name in entry.hostnames if entry else ():
+                if name.startswith("|1|"):
+                    # As a look-up does, which a damaged salt would end.
+                    paramiko.HostKeys.hash_host("", name)
         except Exception:  # whatever paramiko's classes of keys raise
             entry = None
         if entry is None or mark not in ("", "@revoked"):

@@ -10,6 +10,7 @@ from tsnrepro.config.rack import ComputerSwitch
 from tsnrepro.testbeds.hosts import ports
 from tsnrepro.testbeds.hosts.aliases import AliasedHost
 from tsnrepro.testbeds.hosts.remote import HostDriver
+from tsnrepro.testbeds.hosts.rollback import Rollback
 from tsnrepro.testbeds.hosts.shell import Shell
 from tsnrepro.tools import host_counters
 from tsnrepro.tools.frerctl import StreamFilter
@@ -69,8 +70,9 @@ class LinuxSwitch:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore the ports, which removes attached programs and rules."""
-        for device, port in state.items():
-            ports.restore(self._shell, device, port)
+        with Rollback() as rollback:
+            for device in reversed(self.devices.values()):
+                rollback.defer(lambda each: ports.restore(self._shell, each, state[each]), device)
 
     def _prepare_ports(self) -> None:
         for device in self.devices.values():
