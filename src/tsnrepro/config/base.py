@@ -33,6 +33,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.topology import TestbedKind
 from tsnrepro.config.yaml_files import read_yaml
 
 # --- quantities -----------------------------------------------------------------------------------
@@ -114,7 +115,6 @@ Configurations = Annotated[
     OneOrMore[Configuration],
     Field(description="Configurations to compare: one path (control), and FRER over all paths."),
 ]
-TestbedKind = Literal["emulated", "guest", "model", "rack", "nic-pair", "bench"]
 CURRENT_KINDS = {"hardware": "rack", "cards": "nic-pair"}
 """Kinds of testbeds by their former names, as older files and records have them."""
 

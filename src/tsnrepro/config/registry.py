@@ -20,7 +20,8 @@ from typing import get_args
 
 from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config.base import ConfigModel, TestbedKind
+from tsnrepro.common.topology import TestbedKind
+from tsnrepro.config.base import ConfigModel
 
 EMULATED, GUEST, MODEL, RACK, NIC_PAIR, BENCH = get_args(TestbedKind)
 SHARED_KINDS = (RACK, NIC_PAIR, BENCH)
