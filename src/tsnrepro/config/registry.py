@@ -181,8 +181,9 @@ def experiment(name: str) -> Experiment:
 
 
 def experiment_of_key(key: str) -> Experiment | None:
-    """Return the experiment that promises a result of this key, None if none does."""
-    return next((found for found in experiments().values() if found.declares_key(key)), None)
+    """Return the experiment that declares a result of this key, None if none does."""
+    found = experiments().get(key.partition(".")[0])
+    return found if found and found.declares_key(key) else None
 
 
 def as_table() -> str:
