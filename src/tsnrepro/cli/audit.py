@@ -15,17 +15,32 @@ def add_commands(commands: Any) -> None:
         commands,
         "audit",
         _audit,
-        "check published or measured numbers and judge the claims",
+        "check published or measured numbers, and judge the documents' claims",
         "tsnrepro audit                       # the numbers of the documents",
         "tsnrepro audit emulated --campaign quick",
     )
-    add_name(audit, "testbed", nargs="?", default="published", help="default: published")
-    add_name(audit, "--campaign", default="quick", help="default: quick")
-    audit.add_argument("--results", type=Path, default=Path("results"), help="default: results")
-    audit.add_argument("--foreign", type=Path, metavar="FOLDER", help="the authors' public dataset")
+    add_name(
+        audit,
+        "testbed",
+        nargs="?",
+        default="published",
+        help="measured on this testbed (default: the documents' own)",
+    )
+    add_name(audit, "--campaign", default="quick", help="campaign on that testbed (quick)")
+    audit.add_argument(
+        "--results", type=Path, default=Path("results"), help="folder of results (results)"
+    )
+    audit.add_argument(
+        "--foreign",
+        type=Path,
+        metavar="FOLDER",
+        help="the authors' public data set, to check as well",
+    )
     audit.add_argument("--ledger", type=Path, metavar="FOLDER", help="write HTML and LaTeX here")
     add_language(audit, "of the HTML; default: en")
-    audit.add_argument("--accept", action="store_true", help="accept the current verdicts")
+    audit.add_argument(
+        "--accept", action="store_true", help="accept changed verdicts as the expected ones"
+    )
     audit.add_argument(
         "--runs", type=Path, nargs="+", metavar="FOLDER", help="analysed runs, of any testbeds"
     )

@@ -14,46 +14,46 @@ def add_commands(commands: Any) -> None:
         commands,
         "watch",
         _watch,
-        "show what is measured so far, as it is measured: trials, time left, what is odd",
+        "show a running campaign: recorded trials, time left, warnings",
         "tsnrepro watch                       # from a second terminal; Ctrl-C ends it",
         "tsnrepro watch --experiment loss --every 10",
         "tsnrepro watch --page watch.html     # a page that refreshes itself",
     )
     for name in ("testbed", "campaign", "experiment"):
-        add_name(watch, f"--{name}", help=f"show this {name}, even if another is measured")
+        add_name(watch, f"--{name}", help=f"show this {name}, even if another is being measured")
     watch.add_argument(
-        "--every", type=_seconds, default=2.0, metavar="SECONDS", help="refresh so often (2)"
+        "--every", type=_seconds, default=2.0, metavar="SECONDS", help="refresh interval (2)"
     )
     watch.add_argument("--page", type=Path, metavar="FILE", help="also write it as an HTML page")
     stop = add_command(
         commands,
         "stop",
         _stop,
-        "end a campaign after the trial that is measured now; a next run goes on",
-        "tsnrepro stop                        # whatever is measured from this folder",
+        "stop the running campaign after its current trial; the next run resumes",
+        "tsnrepro stop                        # all campaigns of this folder",
         "tsnrepro stop --campaign quick --testbed model",
     )
     for name in ("campaign", "testbed"):
-        add_name(stop, f"--{name}", help=f"only if it measures this {name}")
+        add_name(stop, f"--{name}", help=f"only if this {name} is being measured")
 
     skip = add_command(
         commands,
         "skip",
         _skip,
-        "end the trial or experiment that is measured now, and record it as skipped",
+        "end the current trial or experiment, and record it as skipped",
         "tsnrepro skip trial --because 'the cable was loose'",
         "tsnrepro skip experiment --experiment rfc2544 --because 'not needed here'",
     )
-    skip.add_argument("what", choices=["trial", "experiment"])
+    skip.add_argument("what", choices=["trial", "experiment"], help="what to end")
     _add_because(skip)
     for name in ("testbed", "campaign", "experiment"):
-        add_name(skip, f"--{name}", help=f"the {name}, where several are measured")
+        add_name(skip, f"--{name}", help=f"the {name}, if several are being measured")
 
     again = add_command(
         commands,
         "again",
         _again,
-        "withdraw what was measured of a trial, so that the next run measures it again",
+        "withdraw a trial from the record, so that the next run repeats it",
         "tsnrepro again frer-1472B-900M-r1-78d4 --because 'the cable was loose'",
     )
     add_name(again, "trial", help="name of the trial, a unique part of it, or its folder")
@@ -66,14 +66,16 @@ def add_commands(commands: Any) -> None:
         "add repetitions of all trials of an experiment to a campaign",
         "tsnrepro more latency --blocks 2",
     )
-    add_name(more, "experiment")
-    more.add_argument("--blocks", type=_count, required=True, metavar="N", help="how many")
-    add_name(more, "--campaign", help="the campaign (that of config/config.yaml)")
+    add_name(more, "experiment", help="as in `tsnrepro experiments`")
+    more.add_argument(
+        "--blocks", type=_count, required=True, metavar="N", help="number of repetitions"
+    )
+    add_name(more, "--campaign", help="the campaign (default: that of config/config.yaml)")
 
 
 def _add_because(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--because", required=True, metavar="REASON", help="the reason, which the record keeps"
+        "--because", required=True, metavar="REASON", help="the reason, which is recorded"
     )
 
 

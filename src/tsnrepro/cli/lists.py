@@ -12,7 +12,7 @@ def add_commands(commands: Any) -> None:
         commands,
         "testbeds",
         _testbeds,
-        "list testbeds and what each of them lacks on this machine",
+        "list testbeds, and what this machine lacks for each",
         "tsnrepro testbeds",
     )
     add_command(

@@ -1,15 +1,15 @@
 """``tsnrepro new``: an experiment, campaign, testbed or paper of one's own, to be changed."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from tsnrepro.cli.arguments import add_command, add_name
+from tsnrepro.common.topology import TestbedKind
 
 if TYPE_CHECKING:
     from tsnrepro.workflow.new_files import NewFiles
 
-KINDS = ("rack", "nic-pair", "bench", "emulated", "guest", "model")
-"""Kinds of testbeds, as tsnrepro.workflow.new_files has them; that module takes time to load."""
+_KINDS = get_args(TestbedKind)
 
 
 def add_commands(commands: Any) -> None:
@@ -53,13 +53,13 @@ def add_commands(commands: Any) -> None:
         "write a testbed, a copy of the example of its kind",
         "tsnrepro new testbed lab --kind rack",
     )
-    testbed.add_argument("--kind", choices=KINDS, help="default: NAME if it is a kind, else rack")
+    testbed.add_argument("--kind", choices=_KINDS, help="default: NAME if it is a kind, else rack")
     _add(new, "paper", _paper, "write a manuscript of two pages", "tsnrepro new paper my-paper")
 
 
 def _add(commands: Any, name: str, run: Any, summary: str, *examples: str) -> Any:
     parser = add_command(commands, name, run, summary, *examples)
-    parser.add_argument("name", metavar="NAME", help="its name")
+    parser.add_argument("name", metavar="NAME", help="name of the new files")
     return parser
 
 
@@ -78,7 +78,7 @@ def _campaign(arguments: argparse.Namespace) -> None:
 def _testbed(arguments: argparse.Namespace) -> None:
     from tsnrepro.workflow.new_files import new_testbed  # noqa: PLC0415
 
-    kind = arguments.kind or (arguments.name if arguments.name in KINDS else "rack")
+    kind = arguments.kind or (arguments.name if arguments.name in _KINDS else "rack")
     _print(new_testbed(arguments.name, kind))
 
 

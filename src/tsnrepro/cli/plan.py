@@ -13,16 +13,20 @@ def add_commands(commands: Any) -> None:
         commands,
         "plan",
         _plan,
-        "show what a campaign will measure: trials, time, disk; and what it would find",
+        "show what a campaign will measure, how long it takes and what it can detect",
         "tsnrepro plan                # what snakemake without arguments measures",
         "tsnrepro plan --campaign documents --testbed emulated",
         "tsnrepro plan --detect 5%    # repetitions, by the scatter of the last record",
         "tsnrepro plan --detect 5% --testbed emulated --experiment latency",
     )
-    plan.add_argument("--detect", metavar="PERCENT", help="change to find, such as 5%%")
+    plan.add_argument(
+        "--detect",
+        metavar="PERCENT",
+        help="list the repetitions that detect a change of so much, such as 5%%",
+    )
     for name in ("campaign", "testbed"):
-        add_name(plan, f"--{name}", help=f"the {name} (that of config/config.yaml)")
-    add_name(plan, "--experiment", help="with --detect: of this experiment")
+        add_name(plan, f"--{name}", help=f"the {name} (default: that of config/config.yaml)")
+    add_name(plan, "--experiment", help="with --detect: only this experiment")
 
 
 def _plan(arguments: argparse.Namespace) -> None:

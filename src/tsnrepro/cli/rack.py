@@ -5,6 +5,8 @@ from typing import Any
 
 from tsnrepro.cli.arguments import add_command, add_name
 
+_TESTBED = "a name in config/testbeds"
+
 
 def add_commands(commands: Any) -> None:
     """Add them to the command line."""
@@ -13,12 +15,12 @@ def add_commands(commands: Any) -> None:
         "doctor",
         _doctor,
         "check a rack, NIC pair, bench or this machine, and suggest fixes",
-        "tsnrepro doctor emulated             # processors, load, what will not run",
+        "tsnrepro doctor emulated             # processors, load, missing features",
         "tsnrepro doctor d10-example          # changes nothing",
         "tsnrepro doctor d10-example --frer   # configures FRER, sends, rolls back",
         "tsnrepro doctor bench-example --send # frames from port to port",
     )
-    add_name(doctor, "testbed")
+    add_name(doctor, "testbed", help=_TESTBED)
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
     doctor.add_argument(
         "--frer",
@@ -31,14 +33,16 @@ def add_commands(commands: Any) -> None:
         commands,
         "configure",
         _configure,
-        "configure a rack as a campaign would, until it is restored",
+        "configure a rack as a campaign does, until it is restored",
         "tsnrepro configure d10-example frer --dry-run",
     )
-    add_name(configure, "testbed")
+    add_name(configure, "testbed", help=_TESTBED)
     configure.add_argument(
-        "configuration", help="control or frer of a rack; a mode of shaping of a NIC pair"
+        "configuration", help="control or frer; with --dry-run also a mode of shaping on a NIC pair"
     )
-    add_name(configure, "--campaign", default="quick", help="campaign of the trial (quick)")
+    add_name(
+        configure, "--campaign", default="quick", help="campaign to take the settings from (quick)"
+    )
     _add_dry_run(configure)
 
     restore = add_command(
@@ -49,7 +53,7 @@ def add_commands(commands: Any) -> None:
         "tsnrepro restore d10-example",
         aliases=("rollback",),
     )
-    add_name(restore, "testbed")
+    add_name(restore, "testbed", help=_TESTBED)
     _add_dry_run(restore)
 
 

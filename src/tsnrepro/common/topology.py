@@ -1,4 +1,4 @@
-"""Names of the hosts and ports of a testbed: a talker, two FRER switches and a listener.
+"""Kinds of testbeds, and the names of their hosts and ports: talker, two FRER switches, listener.
 
 ::
 
@@ -8,6 +8,10 @@
 On a pair of network cards, a single switch may be cabled between talker and listener, with a loader
 on its third port.
 """
+
+from typing import Literal
+
+TestbedKind = Literal["emulated", "guest", "model", "rack", "nic-pair", "bench"]
 
 TALKER, LISTENER = "talker", "listener"
 STATIONS = (TALKER, LISTENER)

@@ -12,7 +12,7 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
@@ -33,7 +33,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config.yaml_files import read_yaml
+from tsnrepro.common.topology import TestbedKind
+from tsnrepro.config.yaml_files import parse_yaml, read_bytes
 
 # --- quantities -----------------------------------------------------------------------------------
 # The upper bounds are far above what this package can use, and far below where a wrong unit or an
@@ -114,7 +115,6 @@ Configurations = Annotated[
     OneOrMore[Configuration],
     Field(description="Configurations to compare: one path (control), and FRER over all paths."),
 ]
-TestbedKind = Literal["emulated", "guest", "model", "rack", "nic-pair", "bench"]
 CURRENT_KINDS = {"hardware": "rack", "cards": "nic-pair"}
 """Kinds of testbeds by their former names, as older files and records have them."""
 
@@ -345,7 +345,13 @@ def load(model: type[Model], path: Path) -> Model:
 
     Raises ConfigurationError if the file is missing, is not YAML, or does not fit the model.
     """
-    return parse(model, read_yaml(path), str(path))
+    return _load(model, read_bytes(path), str(path))
+
+
+@lru_cache(maxsize=32)
+def _load(model: type[Model], content: bytes, where: str) -> Model:
+    # A workflow asks for its campaign at each of its jobs.
+    return parse(model, parse_yaml(content, where), where)
 
 
 def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

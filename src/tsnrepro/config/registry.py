@@ -20,7 +20,8 @@ from typing import get_args
 
 from tsnrepro.common.code_digest import code_digest
 from tsnrepro.common.errors import ConfigurationError
-from tsnrepro.config.base import ConfigModel, TestbedKind
+from tsnrepro.common.topology import TestbedKind
+from tsnrepro.config.base import ConfigModel
 
 EMULATED, GUEST, MODEL, RACK, NIC_PAIR, BENCH = get_args(TestbedKind)
 SHARED_KINDS = (RACK, NIC_PAIR, BENCH)
@@ -180,8 +181,9 @@ def experiment(name: str) -> Experiment:
 
 
 def experiment_of_key(key: str) -> Experiment | None:
-    """Return the experiment that promises a result of this key, None if none does."""
-    return next((found for found in experiments().values() if found.declares_key(key)), None)
+    """Return the experiment that declares a result of this key, None if none does."""
+    found = experiments().get(key.partition(".")[0])
+    return found if found and found.declares_key(key) else None
 
 
 def as_table() -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from tsnrepro.common.errors import ConfigurationError
+from tsnrepro.common.topology import TestbedKind
 from tsnrepro.config.base import (
     CURRENT_KINDS,
     BurstBytes,
@@ -15,7 +16,6 @@ from tsnrepro.config.base import (
     Paths,
     QueueBytes,
     SocketBufferBytes,
-    TestbedKind,
     formerly,
     parse,
 )

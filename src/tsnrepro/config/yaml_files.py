@@ -41,15 +41,22 @@ def read_yaml(path: Path) -> object:
 
     Raises ConfigurationError if the file is missing or is not YAML as :func:`parse_yaml` takes it.
     """
+    return parse_yaml(read_bytes(path), str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a YAML file, as far as :func:`parse_yaml` needs them.
+
+    Raises ConfigurationError if the file is missing or cannot be read.
+    """
     try:
         if not path.is_file():
             others = ", ".join(sorted(p.stem for p in path.parent.glob("*.yaml"))) or "none"
             raise ConfigurationError(f"no such file; there are: {others}", str(path))
         with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            return file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise ConfigurationError(f"it cannot be read: {error.strerror}", str(path)) from error
-    return parse_yaml(content, str(path))
 
 
 def parse_yaml(content: bytes, where: str) -> object:

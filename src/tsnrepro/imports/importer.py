@@ -12,7 +12,7 @@ from typing import Any, get_args
 from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import ConfigurationError, RecordError
 from tsnrepro.common.repository import commit, root
-from tsnrepro.config.base import TestbedKind
+from tsnrepro.common.topology import TestbedKind
 from tsnrepro.imports.files import SourceFile, list_files, matching_paths, printable
 from tsnrepro.imports.manifest import CAMPAIGN, ORIGINALS, add_import, imports_of, is_imported
 from tsnrepro.imports.mapping import MappedTable, MappingFile, load_mapping

@@ -20,7 +20,8 @@ from pydantic_core import CoreSchema
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
 from tsnrepro.config import ConfigModel, parse
-from tsnrepro.config.base import PositiveFloat, PositiveInt, formerly, read_yaml
+from tsnrepro.config.base import PositiveFloat, PositiveInt, formerly
+from tsnrepro.config.yaml_files import read_yaml
 from tsnrepro.imports import units
 from tsnrepro.records.columns import COLUMNS, column_of
 

@@ -17,7 +17,6 @@ from tsnrepro.common.errors import PublishError, TsnreproError
 from tsnrepro.common.latex import escape
 from tsnrepro.papers.latex_source import arguments, uncommented
 from tsnrepro.papers.manuscript import place_of, without_comments
-from tsnrepro.published.derived_results import RecordedValues
 from tsnrepro.published.expressions import ExpressionStep, MissingResultError, parse
 from tsnrepro.published.families import ALONE
 from tsnrepro.records.values import Result
@@ -84,6 +83,9 @@ def assertions(manuscript: Path, values: Mapping[str, Result]) -> list[Assertion
 
 
 def _judged(place: str, condition: str, sentence: str, values: Mapping[str, Result]) -> Assertion:
+    # Snakemake reads this module at each start, and the claims take a tenth of that.
+    from tsnrepro.published.derived_results import RecordedValues  # noqa: PLC0415
+
     steps: list[ExpressionStep] = []
     try:
         truth = parse(condition).evaluate(RecordedValues(values, {}), steps)

@@ -1,7 +1,9 @@
 """Open the testbed of a configuration file."""
 
+from __future__ import annotations
+
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsnrepro.common.errors import TestbedError
 from tsnrepro.config import (
@@ -17,7 +19,9 @@ from tsnrepro.config.campaigns import Campaign
 from tsnrepro.config.files import testbed_settings
 from tsnrepro.config.registry import experiment as experiment_of
 from tsnrepro.testbeds.choose import needed_qdiscs
-from tsnrepro.testbeds.protocol import JobTestbed, Testbed
+
+if TYPE_CHECKING:
+    from tsnrepro.testbeds.protocol import JobTestbed, Testbed
 
 NOT_MEASURED = "TSNREPRO_NOT_MEASURED"
 """Environment variable: testbeds whose records are read and not added to, separated by blanks."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tsnrepro.common.errors import ConfigurationError
 from tsnrepro.common.repository import root
+from tsnrepro.common.topology import TestbedKind
 from tsnrepro.config.base import check_name
 from tsnrepro.config.campaigns import CampaignBase
 from tsnrepro.config.files import raw_root
@@ -20,7 +21,7 @@ from tsnrepro.imports.manifest import imported_testbeds
 from tsnrepro.published.derived_results import derived_results
 from tsnrepro.testbeds.choose import AUTO
 
-TESTBEDS = {
+TESTBEDS: dict[TestbedKind, str] = {
     "rack": "d10-example",
     "nic-pair": "i210-example",
     "bench": "bench-example",
@@ -107,7 +108,7 @@ def new_campaign(name: str) -> NewFiles:
     return NewFiles(_write({path: text}), _run(name))
 
 
-def new_testbed(name: str, kind: str) -> NewFiles:
+def new_testbed(name: str, kind: TestbedKind) -> NewFiles:
     """Write a testbed: a copy of the file of its kind, see ``TESTBEDS``.
 
     Raises

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, cast
 
 from pydantic import Field, ValidationError, ValidationInfo, create_model, model_validator
 
+from tsnrepro.common.topology import TestbedKind
 from tsnrepro.config.base import (
     CURRENT_KINDS,
     ConfigModel,
@@ -19,7 +20,6 @@ from tsnrepro.config.base import (
     QueueBytes,
     RateMbps,
     Repetitions,
-    TestbedKind,
     current_names,
     formerly,
 )
