@@ -27,7 +27,8 @@ DRAWN = [
 SAME = re.compile(r"mathdefault|mqprio|mausezahn|MLRsearch|RFC|v2x|Mb/s|Gb/s|bytes?\b|[mµ]s\b|max")
 # Trials that a figure shows, of how many.
 COUNT = re.compile(
-    r"([\d,]+) of ([\d,]+) (?:trials|searches|repetitions)|(?:시행|탐색|반복) ([\d,]+)회 중 ([\d,]+)회"
+    r"([\d,]+) of ([\d,]+) (?:trials|searches|repetitions)"
+    r"|(?:시행|탐색|반복) ([\d,]+)회 중 ([\d,]+)회"
 )
 WORD = re.compile(r"[a-z]{3}")
 
