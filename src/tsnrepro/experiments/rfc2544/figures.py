@@ -159,7 +159,7 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     """
     count, table = len(table), offered(table)
     sizes = [s for s in sizes_of(table) if s.size_bytes in LOSS_SIZES and len(s.of(table))]
-    figure, panels = stacked(0.5 + 1.25 * max(1, len(sizes)), testbed, max(1, len(sizes)))
+    figure, panels = stacked(0.5 + 1.0 * max(1, len(sizes)), testbed, max(1, len(sizes)))
     count_shown(figure, len(table), count)
     if not sizes:
         note_empty(panels[0])
