@@ -164,7 +164,7 @@ def _value(item: Result) -> str:
 
 
 def _unknown(items: Iterable[Result]) -> Iterable[str]:
-    """Return values that no trial gives, a few in a row: a row each would fill pages with dashes."""
+    """Return values that no trial gives, several in a row: one each would fill pages."""
     keys: dict[str, list[str]] = {}
     for item in sorted(items, key=lambda item: item.key):
         keys.setdefault(item.method, []).append(item.key)
