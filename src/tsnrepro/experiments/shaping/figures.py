@@ -421,7 +421,7 @@ def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
         note_empty(row[0], "not measured" if table.empty else "too few frames")
         return figure
     drawn = shown[shown["part"].isin(parts)]
-    count_shown(figure, int(drawn["runs"].min()), int(table["runs"].max()), "repetitions")
+    count_shown(figure, _repetitions(drawn), _repetitions(table), "repetitions")
     for axes, part in zip(row, parts, strict=True):
         _ratios(axes, shown[shown["part"] == part])
         axes.set_title(part)
@@ -432,6 +432,10 @@ def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
     row[0].set_ylabel(f"{_LABELS[one]} / {_LABELS[other]}")
     _key(figure, row[0])
     return figure
+
+
+def _repetitions(table: pd.DataFrame) -> int:
+    return int(table.drop_duplicates(["part", "load"])["runs"].sum())
 
 
 def _ratios(axes: Axes, table: pd.DataFrame) -> None:
