@@ -13,7 +13,7 @@ import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
@@ -125,7 +125,7 @@ def side_by_side(
     return figure, axes[0]
 
 
-def count_shown(figure: Figure, shown: int, count: int, of: str = "trials") -> None:
+def count_shown(figure: Figure | SubFigure, shown: int, count: int, of: str = "trials") -> None:
     """Note beside the testbed how many of the trials, or what else it is of, a figure shows."""
     (title,) = figure.findobj(lambda artist: artist.get_gid() == _TESTBED)
     cast(Text, title).set_text(f"{cast(Text, title).get_text()}, {shown:,} of {count:,} {of}")

@@ -121,7 +121,7 @@ def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
     Marks are means over trials, filled at the highest load.
     """
     figure, row = side_by_side(2.2, testbed, 2, sharex=True, sharey=True)
-    trials = summary["trials"].sum()
+    trials = int(summary["trials"].sum())
     count_shown(figure, trials, trials)
     buffers = sorted(summary["buffer_bytes"].unique())
     loads = sorted(summary["target_mbps"].unique())
