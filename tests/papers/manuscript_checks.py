@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from page_layout import page_fill
+from page_layout import columns_of, floats_and_mentions, last_lines_alone, page_fill
 
 from tsnrepro.config.papers import sources_of
 from tsnrepro.papers.manuscript import (
@@ -384,6 +384,17 @@ class PageChecks:
     def test_pages_are_full(self, built):
         *fills, _ = page_fill(self.paper.pdf(built))
         assert min(fills) > 2 / 3, fills
+
+    def test_no_last_line_of_a_paragraph_stands_alone(self, built):
+        for job in _JOBS:
+            pdf = self.paper._path(built, f"{job}.pdf")
+            assert not [line.text for line in last_lines_alone(columns_of(pdf))], pdf.name
+
+    def test_floats_stand_near_their_mention(self, built):
+        """Made-up numbers are wider than most, so a page more than of a record is allowed."""
+        found = floats_and_mentions(self.paper.pdf(built))
+        far = [one for one in found if one[3] is None or abs(one[2] - one[3]) > 2]
+        assert not far, far
 
     def test_every_numbered_item_of_the_document_is_on_a_page(self, built):
         found = numbered_items(self.paper.pdf(built), sources_of(self.paper.name).document)

@@ -1,7 +1,6 @@
 """Made-up results of ``shaping`` for the keys of a manuscript."""
 
 from manuscript_checks import PageChecks
-from page_layout import columns_of, last_lines_alone
 from synthetic_results import entry_by_pattern, facts_of_testbed, write_figures, write_run
 
 from tsnrepro.papers.data_sources import DataSource, DataSources
@@ -82,9 +81,6 @@ class PagesOfShaping(PageChecks):
     @classmethod
     def prepared(cls, folder, **options):
         return prepared(cls.paper, folder, **options)
-
-    def test_no_last_line_of_a_paragraph_stands_alone(self, built):
-        assert not [*last_lines_alone(columns_of(self.paper.pdf(built)))]
 
     def test_measured_and_simulated_stand_beside_each_other(self, built):
         text = self.paper.squeezed(built)

@@ -163,6 +163,17 @@ def test_the_appendix_has_the_used_values_only(written):
     assert r"\printedfile{tcp/f}{tcp/\allowbreak{}f.\allowbreak{}pdf}" in text
 
 
+def test_values_that_no_trial_gives_share_a_row_of_the_appendix(written):
+    keys = [f"tcp.many.n{number}" for number in range(14)]
+    items = [entry(key, None, run="tcp", names=[]) for key in keys]
+    output = written("".join(rf"\val{{{key}}}" for key in keys), items)
+    text = (output / "provenance.tex").read_text()
+    rows = [line for line in text.splitlines() if line.startswith(r"\unknownvalues")]
+    assert [row.count(r"\unknownvalue{") for row in rows] == [12, 2]
+    assert all(rf"\unknownvalue{{{key}}}" in text for key in keys)
+    assert r"\measuredvalue" not in text
+
+
 def test_a_printed_figure_has_its_program_and_trials(written):
     output = written(r"\measuredfigure{tcp/f}", figures=["f.pdf"])
     (printed,) = json.loads((output / "provenance.json").read_text())["files"]

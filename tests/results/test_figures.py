@@ -25,6 +25,11 @@ DRAWN = [
 ]
 # Names of programs and shapers, of streams in a campaign, and units.
 SAME = re.compile(r"mathdefault|mqprio|mausezahn|MLRsearch|RFC|v2x|Mb/s|Gb/s|bytes?\b|[mµ]s\b|max")
+# Trials that a figure shows, of how many.
+COUNT = re.compile(
+    r"([\d,]+) of ([\d,]+) (?:trials|searches|repetitions)"
+    r"|(?:시행|탐색|반복) ([\d,]+)회 중 ([\d,]+)회"
+)
 WORD = re.compile(r"[a-z]{3}")
 
 
@@ -46,7 +51,8 @@ def test_figures_of_a_campaign_have_no_flaws(name, tmp_path, monkeypatch):
 
     def look(figure, folder, figure_name):
         korean = folder.name == KOREAN_FOLDER
-        found[f"{folder.name}/{figure_name}"] = flaws(figure) + (foreign(figure) if korean else [])
+        seen = flaws(figure) + uncounted(figure) + (foreign(figure) if korean else [])
+        found[f"{folder.name}/{figure_name}"] = seen
         return save_pdf(figure, folder, figure_name)
 
     monkeypatch.setattr(figures, "save_pdf", look)
@@ -59,6 +65,17 @@ def test_figures_of_a_campaign_have_no_flaws(name, tmp_path, monkeypatch):
     written = [*(run.parent / FIGURES_FOLDER).rglob("*.pdf")]
     assert len(written) == len(found)
     assert strange_fonts(written) == {}
+
+
+def uncounted(figure):
+    """Return that a figure lacks how many trials of how many it shows."""
+    counts = [
+        found.groups() for text in texts_of(figure) if (found := COUNT.search(text.get_text()))
+    ]
+    if not counts:
+        return ["no number of trials"]
+    numbers = [int(number.replace(",", "")) for count in counts for number in count if number]
+    return [] if min(numbers) > 0 else ["none of the trials is shown"]
 
 
 def foreign(figure):

@@ -431,6 +431,7 @@ class DeviceReport:
     def _draw(self, axes: Axes, test: Test, rows: list[Row]) -> None:
         """Draw columns over a factor, with their limits; the baseline's in grey."""
         over, *columns = test.figure
+        shown_trials: set[str] = set()
         sizes = sorted({row.factors[over] for row in rows}, key=int)
         for number, column in enumerate(columns):
             of = f", {self._words.axes[column]}" if len(columns) > 1 else ""
@@ -448,18 +449,28 @@ class DeviceReport:
                     there = [(row, item) for row, item in shown if item and item.is_number]
                     if not there:
                         continue
+                    shown_trials |= {trial for _, item in there for trial in item.trials}
                     places = [sizes.index(row.factors[over]) + aside for row, _ in there]
                     heights = [item.value for _, item in there]
                     errors = [*zip(*(_errors(item) for _, item in there), strict=True)]
                     axes.errorbar(places, heights, errors, color=shade, label=label, **style)
+        parts = [part for row in rows for part in (row.results, row.baseline)]
+        drawn = [part[column] for part in parts for column in columns if column in part]
+        self._count(axes, len(shown_trials), len({t for item in drawn for t in item.trials}))
         axes.set_xticks(range(len(sizes)), sizes)
         axes.set_xlim(-0.5, len(sizes) - 0.5)
         axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
+
+    def _count(self, axes: Axes, shown: int, count: int) -> None:
+        note = self._words.axes["trials"].format(shown=shown, count=count)
+        axes.set_title(note, loc="right", color=GREY, pad=3)
 
     def _draw_loads(self, axes: Axes) -> None:
         """Draw the loss of the main payload over the load, and the baseline's as crosses."""
         table = self.loads
         chosen = table[table["payload_bytes"] == main_payload_bytes(table["payload_bytes"])]
+        trials = chosen["trials"]
+        self._count(axes, int(trials[chosen["loss_percent"].notna()].sum()), int(trials.sum()))
         columns = {"loss_percent": "", "loss_percent_baseline": f"{self._words.axes[BASELINE]}, "}
         for configuration, group in chosen.groupby("configuration"):
             name = str(configuration)

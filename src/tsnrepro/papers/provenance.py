@@ -14,6 +14,7 @@ from tsnrepro.results import numbers
 from tsnrepro.results.numbers import TEX, TEX_UNITS
 
 # The most trials that are listed in the appendix; provenance.json lists all.
+_KEYS_A_ROW = 12
 _MAX_LISTED_TRIALS = 6
 SHORT_SUM = 16
 _CELL_FIELDS = ("value", "printed", "unit", "origin", "qualifier")
@@ -107,7 +108,9 @@ class Provenance:
         ):
             label = f"{run}, {self.sources[source]}" if run and self.sources else run
             yield _group(items[0], label, self.commits[items[0].key])
-            yield from (_value(item) for item in sorted(items, key=lambda item: item.key))
+            known = [item for item in items if item.trials or item.value is not None]
+            yield from (_value(item) for item in sorted(known, key=lambda item: item.key))
+            yield from _unknown(item for item in items if item not in known)
 
     def _source(self, key: str) -> int:
         """Return the number of the data source of a key."""
@@ -158,6 +161,18 @@ def _value(item: Result) -> str:
         f"\\measuredvalue{{{item.key}}}{{{breakable(item.key)}}}"
         f"{{{_value_with_interval(item)}}}{{{escape(item.method)}}}\n"
     )
+
+
+def _unknown(items: Iterable[Result]) -> Iterable[str]:
+    """Return values that no trial gives, several in a row: one each would fill pages."""
+    keys: dict[str, list[str]] = {}
+    for item in sorted(items, key=lambda item: item.key):
+        keys.setdefault(item.method, []).append(item.key)
+    for method, named in keys.items():
+        for first in range(0, len(named), _KEYS_A_ROW):
+            row = named[first : first + _KEYS_A_ROW]
+            listed = ", ".join(f"\\unknownvalue{{{key}}}{{{breakable(key)}}}" for key in row)
+            yield f"\\unknownvalues{{{listed}}}{{{escape(method)}}}\n"
 
 
 def _cell(key: str, cell: Cell) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import matplotlib as mpl
 
@@ -13,7 +13,7 @@ import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
@@ -37,6 +37,7 @@ PLACE_LABELS = {
 MARKERS = {"control": "o", "frer": "s"}
 STYLES = {"control": "-", "frer": "--"}
 GREY = "0.35"
+_TESTBED = "testbed"
 SMALL_POINTS = 7.0
 """Of ticks, legends and notes: the least that is readable in a column."""
 # Ticks, in points.
@@ -110,8 +111,24 @@ def stacked(
 ) -> tuple[Figure, np.ndarray]:
     """Return an empty figure of panels above each other that names its testbed."""
     figure, axes = panels(rows, 1, height_inches, **options)
-    axes[0, 0].set_title(testbed, loc="right", color=GREY, pad=3)
+    axes[0, 0].set_title(testbed, loc="right", color=GREY, pad=3).set_gid(_TESTBED)
     return figure, axes[:, 0]
+
+
+def side_by_side(
+    height_inches: float, testbed: str, columns: int, **options: Any
+) -> tuple[Figure, np.ndarray]:
+    """Return an empty figure of panels beside each other that names its testbed."""
+    figure, axes = panels(1, columns, height_inches, **options)
+    title = figure.suptitle(testbed, x=0.99, ha="right", fontsize=SMALL_POINTS, color=GREY)
+    title.set_gid(_TESTBED)
+    return figure, axes[0]
+
+
+def count_shown(figure: Figure | SubFigure, shown: int, count: int, of: str = "trials") -> None:
+    """Note beside the testbed how many of the trials, or what else it is of, a figure shows."""
+    (title,) = figure.findobj(lambda artist: artist.get_gid() == _TESTBED)
+    cast(Text, title).set_text(f"{cast(Text, title).get_text()}, {shown:,} of {count:,} {of}")
 
 
 def new(height_inches: float, testbed: str) -> tuple[Figure, Axes]:

@@ -5,7 +5,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from tsnrepro.results.figures import log_scale, new, note_empty
+from tsnrepro.results.figures import count_shown, log_scale, new, note_empty
 
 
 def path_delay(trials: pd.DataFrame, path_delays: dict[str, np.ndarray], testbed: str) -> Figure:
@@ -16,6 +16,7 @@ def path_delay(trials: pd.DataFrame, path_delays: dict[str, np.ndarray], testbed
     """
     figure, axes = new(2.4, testbed)
     shown = trials[trials["trial"].isin(list(path_delays))]
+    count_shown(figure, len(shown), int((trials["configuration"] == "frer").sum()))
     if shown.empty:
         note_empty(axes, "no trial with FRER")
         return figure

@@ -12,7 +12,16 @@ from matplotlib.figure import Figure
 from tsnrepro.experiments.failure.analysis import FAILOVER, prepared
 from tsnrepro.native.streams.log import decompress
 from tsnrepro.records.store import ARRIVALS, open_run
-from tsnrepro.results.figures import COLOURS, LABELS, STYLES, loss_axis, mark_trials, new, stacked
+from tsnrepro.results.figures import (
+    COLOURS,
+    LABELS,
+    STYLES,
+    count_shown,
+    loss_axis,
+    mark_trials,
+    new,
+    stacked,
+)
 
 _BINS = 120
 # Drawn before a cut and after it.
@@ -33,7 +42,9 @@ def delivered_over_time(
     Grey lines are the faults as they took effect.
     """
     figure, axes = new(2.3, testbed)
-    chosen = trials[(trials["scenario"] == scenario) & (trials["repetition"] == 1)]
+    every = trials[trials["scenario"] == scenario]
+    chosen = every[every["repetition"] == 1]
+    count_shown(figure, len(chosen), len(every))
     store, _ = open_run(manifest_path)
     for row in chosen.to_dict("records"):
         sequence = np.unique(arrivals_of(manifest_path, row["trial"])["sequence"])
@@ -61,6 +72,7 @@ def failover(manifest_path: str | Path, trials: pd.DataFrame, testbed: str) -> F
     """
     figure, (whole, around) = stacked(3.6, testbed, 2)
     chosen = trials[trials["scenario"] == FAILOVER]
+    count_shown(figure, len(chosen), len(chosen))
     store, _ = open_run(manifest_path)
     for row in chosen.to_dict("records"):
         times = _received_s(arrivals_of(manifest_path, row["trial"]))
@@ -119,6 +131,7 @@ def losses(trials: pd.DataFrame, testbed: str) -> Figure:
     named = prepared(trials)
     variants = sorted(named["variant"].unique(), reverse=True)
     figure, axes = new(0.8 + 0.19 * len(variants), testbed)
+    count_shown(figure, int((named["sent"] > 0).sum()), len(named))
     for aside, configuration in zip((0.16, -0.16), LABELS, strict=True):
         own = named[named["configuration"] == configuration]
         rows = own["variant"].map(variants.index) + aside

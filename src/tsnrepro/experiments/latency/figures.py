@@ -10,6 +10,7 @@ from tsnrepro.results.figures import (
     COLOURS,
     LABELS,
     STYLES,
+    count_shown,
     log_scale,
     mark_published,
     new,
@@ -43,7 +44,9 @@ def latency_distribution(
     without observations has no line. ``quantity`` says what they are.
     """
     figure, axes = new(2.4, testbed)
-    if not any(len(run) for runs in samples.values() for run in runs):
+    every = [run for runs in samples.values() for run in runs]
+    count_shown(figure, sum(len(run) > 0 for run in every), len(every))
+    if not any(len(run) for run in every):
         note_empty(axes, "statistics only, no observations")
         return figure
     for configuration, runs in samples.items():

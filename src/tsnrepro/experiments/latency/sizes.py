@@ -24,6 +24,7 @@ from tsnrepro.results.figures import (
     COLOURS,
     LABELS,
     MARKERS,
+    count_shown,
     fill,
     log_scale,
     mark_published,
@@ -238,6 +239,7 @@ def latency_by_size(table: pd.DataFrame, testbed: str) -> Figure:
     """
     figure, panels = stacked(3.4, testbed, len(_PANELS), sharex=True)
     shown = table[table["value"].notna()]
+    count_shown(figure, _trials(shown), _trials(table))
     sizes = sorted(shown["payload_bytes"].unique())
     place = {size: number for number, size in enumerate(sizes)}
     for axes, (statistic, label) in zip(panels, _PANELS.items(), strict=True):
@@ -257,6 +259,10 @@ def latency_by_size(table: pd.DataFrame, testbed: str) -> Figure:
     panels[-1].set_xlabel("message size (bytes)")
     figure.legend(handles, labels, loc="outside upper left", ncols=2)
     return figure
+
+
+def _trials(table: pd.DataFrame) -> int:
+    return int(table.drop_duplicates(["payload_bytes", "configuration"])["runs"].sum())
 
 
 def _panel(axes: Axes, table: pd.DataFrame, place: dict[int, int]) -> None:

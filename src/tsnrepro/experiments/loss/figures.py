@@ -26,13 +26,14 @@ from tsnrepro.results.figures import (
     MARKERS,
     PLACE_LABELS,
     SMALL_POINTS,
+    count_shown,
     fill,
     loss_axis,
     mark_published,
     mark_trials,
     new,
     note_empty,
-    panels,
+    side_by_side,
     stacked,
 )
 from tsnrepro.stats.proportions import share
@@ -49,8 +50,10 @@ def loss_against_load(
     figure, (shares, losses) = stacked(3.2, testbed, 2, sharex=True, height_ratios=(1, 1.3))
     sweep = loss_to_program(trials_of_objective(trials, SWEEP))
     chosen = sweep[sweep["payload_bytes"] == main_payload(sweep)] if len(sweep) else sweep
+    count = len(chosen)
     # Imported trials may have either alone.
     chosen = chosen.dropna(subset=["offered_mbps", "loss_percent"])
+    count_shown(figure, len(chosen), count)
     if chosen.empty:
         note_empty(shares)
         note_empty(losses)
@@ -59,7 +62,8 @@ def loss_against_load(
         own = chosen[chosen["configuration"] == configuration]
         colour, marker = COLOURS[configuration], MARKERS[configuration]
         style = {"color": colour, "marker": marker, "linestyle": "", **fill(configuration)}
-        _share_of_trials(shares, own, style | {"label": name, "alpha": 0.8})
+        lossy = f"{(own['loss_percent'] > 0).sum()} of {len(own)} lose"
+        _share_of_trials(shares, own, style | {"label": f"{name}: {lossy}", "alpha": 0.8})
         mark_trials(losses, configuration, own["offered_mbps"], own["loss_percent"], alpha=0.8)
         value, low, high = thresholds.get(configuration, (None, None, None))
         if value is not None:
@@ -116,10 +120,12 @@ def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
 
     Marks are means over trials, filled at the highest load.
     """
-    figure, grid = panels(1, 2, 2.2, sharex=True, sharey=True)
+    figure, row = side_by_side(2.2, testbed, 2, sharex=True, sharey=True)
+    trials = int(summary["trials"].sum())
+    count_shown(figure, trials, trials)
     buffers = sorted(summary["buffer_bytes"].unique())
     loads = sorted(summary["target_mbps"].unique())
-    for axes, realtime in zip(grid[0], (False, True), strict=True):
+    for axes, realtime in zip(row, (False, True), strict=True):
         for (number, load), (configuration, name) in product(enumerate(loads), LABELS.items()):
             cells = summary[(summary["realtime"] == realtime) & (summary["target_mbps"] == load)]
             own = cells[cells["configuration"] == configuration]
@@ -139,10 +145,9 @@ def intervention(summary: pd.DataFrame, testbed: str) -> Figure:
         axes.set_xticks(range(len(buffers)), names, rotation=45)
         axes.set_title("real-time reader" if realtime else "ordinary reader")
         axes.set_xlabel("receive buffer (MB)")
-    grid[0, 0].set_ylabel("frame loss (%)")
-    handles, labels = grid[0, 0].get_legend_handles_labels()
+    row[0].set_ylabel("frame loss (%)")
+    handles, labels = row[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
-    figure.suptitle(testbed, x=0.99, ha="right", fontsize=SMALL_POINTS, color=GREY)
     return figure
 
 
@@ -156,6 +161,8 @@ def where_lost(trials: pd.DataFrame, testbed: str) -> Figure:
     total = counts.groupby(["frame", "configuration"]).sum(min_count=1)
     lost = total.sum(axis=1, min_count=1)
     share = total.div(lost.where(lost > 0), axis=0).fillna(0) * 100
+    located = loss_locations(trials).notna().any(axis=1)
+    count_shown(figure, int(located.sum()), len(trials))
     if share.empty:
         note_empty(axes)
         return figure
@@ -197,6 +204,7 @@ def frame_size(trials: pd.DataFrame, testbed: str) -> Figure:
     highest = trials.groupby("payload_bytes")["target_mbps"].transform("max")
     chosen = trials[trials["target_mbps"] == highest].copy()
     chosen["frame"] = chosen["payload_bytes"].map(frame_bytes)
+    count_shown(figure, int(chosen["loss_percent"].notna().sum()), len(chosen))
     if chosen.empty:
         note_empty(axes)
         return figure

@@ -11,7 +11,7 @@ from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.loss.analysis import SWEEP, trials_of_objective
 from tsnrepro.experiments.loss.path_thresholds import loss_to_program
 from tsnrepro.results.estimates import known, unknown
-from tsnrepro.results.figures import COLOURS, loss_axis, mark_trials, new, note_empty
+from tsnrepro.results.figures import COLOURS, count_shown, loss_axis, mark_trials, new, note_empty
 from tsnrepro.results.results import Results
 from tsnrepro.stats.estimate import Estimate
 from tsnrepro.stats.losses import loss_over_runs, trend_over_runs
@@ -91,6 +91,7 @@ def loss_over_time(table: pd.DataFrame, testbed: str) -> Figure:
     A mark on the axis is a repetition without loss.
     """
     figure, axes = new(2.3, testbed)
+    count_shown(figure, int(table["loss_percent"].notna().sum()), len(table), "repetitions")
     if table.empty:
         note_empty(axes, _NO_HOURS)
         return figure

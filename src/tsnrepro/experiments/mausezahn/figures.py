@@ -3,12 +3,13 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, log_scale, new
+from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, count_shown, log_scale, new
 
 
 def achieved_against_target(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw the share of the target packet rate at the first switch, a mark a trial."""
     figure, axes = new(2.5, testbed)
+    count_shown(figure, int(trials["achieved_pps"].notna().sum()), len(trials))
     for configuration, group in trials.groupby("configuration"):
         name = str(configuration)
         axes.scatter(

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tsnrepro.experiments.meshed.analysis import expected_fps, pattern_names
-from tsnrepro.results.figures import GREY, new
+from tsnrepro.results.figures import GREY, count_shown, new
 
 _MARKS = ("o", "s", "^", "v", "D")
 
@@ -27,6 +27,7 @@ def forwarding(trials: pd.DataFrame, testbed: str) -> Figure:
     chosen = trials[trials["ports"] == trials["ports"].max()]
     chosen = chosen[chosen["load_percent"] == chosen["load_percent"].max()]
     chosen = chosen.assign(name=pattern_names(chosen))
+    count_shown(figure, len(chosen), len(trials))
     for mark, (_, group) in zip(_MARKS, chosen.groupby("name"), strict=False):
         by_size = group.groupby("frame_bytes")["forwarding_fps"].mean() / 1e6
         label = _label(group.iloc[0])

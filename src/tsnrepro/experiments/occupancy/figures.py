@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.experiments.occupancy.analysis import equation_ms, excess_mbytes, published_ms, times
-from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, new, stacked
+from tsnrepro.results.figures import COLOURS, GREY, LABELS, MARKERS, count_shown, new, stacked
 
 _MEMORIES = {"per_port": "a buffer each port", "shared": "one buffer for both"}
 
@@ -76,6 +76,7 @@ def time_to_fill(trials: pd.DataFrame, testbed: str) -> Figure:
     figure, axes = new(2.6, testbed)
     smallest = trials[trials["buffer_bytes"] == trials["buffer_bytes"].min()]
     table = times(smallest)
+    count_shown(figure, int(smallest["filled_ms"].notna().sum()), len(smallest))
     loads = np.linspace(table["rate_mbps"].min(), table["rate_mbps"].max(), 400)
     for cell, group in table.groupby(["configuration", "memory"]):
         configuration, memory = str(cell[0]), str(cell[1])

@@ -23,6 +23,7 @@ from tsnrepro.results.figures import (
     LABELS,
     MARKERS,
     SMALL_POINTS,
+    count_shown,
     fill,
     log_scale,
     loss_axis,
@@ -65,6 +66,7 @@ def throughput(table: pd.DataFrame, testbed: str, link_rate_mbps: float = 1000.0
     panels = 1 if plain.empty else 2
     printed = link_rate_mbps == _DOCUMENTS_LINK_MBPS
     figure, axes = stacked(1.2 + 1.6 * panels, testbed, panels)
+    count_shown(figure, int(table["offered_payload_mbps"].notna().sum()), len(table), "searches")
     _throughput_panel(axes[0], framed, link_rate_mbps)
     axes[0].set_xlabel("frame size (bytes with FCS)")
     if panels == 2:
@@ -153,11 +155,12 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.loss_table`; sizes asked for
     as payloads have panels of their own. Crosses are what fail-operational prints (tables 9A to
     9C), its rates relative to the limit of the same payload. Points whose load the generator did
-    not reach are left out; the legend has their number.
+    not reach are left out.
     """
-    left_out, table = int(table["generator_limited"].sum()), offered(table)
+    count, table = len(table), offered(table)
     sizes = [s for s in sizes_of(table) if s.size_bytes in LOSS_SIZES and len(s.of(table))]
-    figure, panels = stacked(0.5 + 1.25 * max(1, len(sizes)), testbed, max(1, len(sizes)))
+    figure, panels = stacked(0.5 + 1.0 * max(1, len(sizes)), testbed, max(1, len(sizes)))
+    count_shown(figure, len(table), count)
     if not sizes:
         note_empty(panels[0])
         return figure
@@ -166,11 +169,7 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
         axes.set_xlim(0, 1.03 * max(100, table["offered_percent"].max()))
         axes.tick_params(labelbottom=axes is panels[-1])
     panels[-1].set_xlabel("offered load (% of the line's limit)")
-    handles, labels = panels[0].get_legend_handles_labels()
-    if left_out:
-        handles.append(Line2D([], [], linestyle=""))
-        labels.append(f"{left_out} not offered")
-    figure.legend(handles, labels, loc="outside upper left", ncols=3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
     return figure
 
 
@@ -201,7 +200,9 @@ def buffer_time(table: pd.DataFrame, testbed: str) -> Figure:
     from the shortest to the longest burst that was found.
     """
     figure, (times, counts) = stacked(3.2, testbed, 2, sharex=True)
-    known = table[table["frame_bytes"].notna() & table["corrected_buffer_us"].notna()]
+    framed = table[table["frame_bytes"].notna()]
+    known = framed[framed["corrected_buffer_us"].notna()]
+    count_shown(figure, len(known), len(framed))
     if known.empty:
         note_empty(times, "no buffer time")
         note_empty(counts, "no buffer time")
@@ -249,6 +250,7 @@ def accuracy(table: pd.DataFrame, tolerance_percent: float = 1.0) -> Figure:
     if table.empty:
         note_empty(axes, "no runs")
         return figure
+    count_shown(figure, int(table["ratio"].notna().sum()), len(table), "searches")
     calm, stalled = sns.color_palette("colorblind")[:2]
     styles: Mapping[bool, dict] = {
         False: {"color": calm, "marker": "o", "aside": -0.17, "label": "without stalls"},

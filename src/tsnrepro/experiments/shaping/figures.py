@@ -20,12 +20,11 @@ from tsnrepro.experiments.shaping.settings import TOGGLED, ShapingPart
 from tsnrepro.experiments.shaping.toggled import gate_phases
 from tsnrepro.published.documents import load_table
 from tsnrepro.results.figures import (
-    GREY,
-    SMALL_POINTS,
+    count_shown,
     log_scale,
     mark_published,
     note_empty,
-    panels,
+    side_by_side,
 )
 from tsnrepro.stats.estimate import Estimate
 
@@ -49,15 +48,17 @@ _STYLES: dict[str, Any] = dict(
 _MARKS: dict[str, str] = {"tas": "x", "prio": "+", "cbs": "+", "fifo": "1"}
 _MOST_POINTS = 800
 _BINS = 60
+# Drawn over the cycle, the later above the earlier.
+_CYCLE_MODES = ("fifo", "tas")
 _WINDOW_COLOUR = "0.9"
 
 Array = npt.NDArray[np.float64]
 
 
-def _panels(count: int, height_inches: float, testbed: str) -> tuple[Figure, list[Axes]]:
-    figure, axes = panels(1, count, height_inches)
-    figure.suptitle(testbed, x=0.99, ha="right", fontsize=SMALL_POINTS, color=GREY)
-    return figure, list(axes[0])
+def _count_trials(figure: Figure, run: Run, trials: pd.DataFrame) -> None:
+    """Note how many of the trials received anything."""
+    shown = sum(len(log) > 0 for log in run.logs_of(trials))
+    count_shown(figure, shown, len(trials))
 
 
 def _key(figure: Figure, axes: Axes, columns: int = 4, enlarged: float = 1) -> None:
@@ -96,11 +97,12 @@ def phase_scatter(run: Run, parts: Sequence[ShapingPart], testbed: str, load: st
 
     Grey is where the gate is open. Beside the gated frames stand those of the port without a gate.
     """
-    figure, row = _panels(max(1, len(parts)), 2.3, testbed)
+    figure, row = side_by_side(2.3, testbed, max(1, len(parts)))
+    _count_over_the_cycle(figure, run, parts, load)
     if not parts:
         note_empty(row[0], "no part with a gate")
     for axes, part in zip(row, parts, strict=False):
-        modes = _over_the_cycle(axes, run, part, ("fifo", "tas"), load)
+        modes = _over_the_cycle(axes, run, part, _CYCLE_MODES, load)
         for mode, (gate, logs) in modes.items():
             _scatter(axes, mode, gate, logs)
         if modes:
@@ -116,17 +118,27 @@ def phase_histogram(
     run: Run, parts: Sequence[ShapingPart], testbed: str, load: str = IDLE
 ) -> Figure:
     """Draw how many frames began at each place in the cycle, with and without a gate."""
-    figure, row = _panels(max(1, len(parts)), 2.1, testbed)
+    figure, row = side_by_side(2.1, testbed, max(1, len(parts)))
+    _count_over_the_cycle(figure, run, parts, load)
     if not parts:
         note_empty(row[0], "no part with a gate")
     for axes, part in zip(row, parts, strict=False):
-        for mode, (gate, logs) in _over_the_cycle(axes, run, part, ("tas", "fifo"), load).items():
+        modes = _over_the_cycle(axes, run, part, _CYCLE_MODES[::-1], load)
+        for mode, (gate, logs) in modes.items():
             _steps(axes, mode, gate, logs)
         # Frames that waited for the gate leave together: thousands in the first bin.
         axes.set_yscale("log")
     row[0].set_ylabel("share of frames (%)")
     _key(figure, row[0])
     return figure
+
+
+def _count_over_the_cycle(
+    figure: Figure, run: Run, parts: Sequence[ShapingPart], load: str
+) -> None:
+    rows = [run.rows(part.name, mode, load) for part in parts for mode in _CYCLE_MODES]
+    if rows:
+        _count_trials(figure, run, pd.concat(rows))
 
 
 def _over_the_cycle(
@@ -171,6 +183,13 @@ def _steps(axes: Axes, mode: str, gate: Gate, logs: list[Records]) -> None:
 
 
 # --- latencies --------------------------------------------------------------------------------
+
+
+def _trials_of(
+    run: Run, part: ShapingPart, modes: Sequence[str], loads: Sequence[str]
+) -> pd.DataFrame:
+    rows = run.rows(part.name)
+    return rows[rows["mode"].isin(modes) & rows["load"].isin(loads)]
 
 
 def latencies(run: Run, part: ShapingPart, modes: Sequence[str], load: str) -> dict[str, Array]:
@@ -261,7 +280,8 @@ def histogram_and_tail(
     run: Run, part: ShapingPart, testbed: str, modes: Sequence[str] = ("tas", "fifo")
 ) -> Figure:
     """Draw latency without load: histogram beside complementary distribution."""
-    figure, (left, right) = _panels(2, 2.2, testbed)
+    figure, (left, right) = side_by_side(2.2, testbed, 2)
+    _count_trials(figure, run, _trials_of(run, part, modes, (IDLE,)))
     samples = latencies(run, part, modes, IDLE)
     if not samples:
         note_empty(left, "not measured")
@@ -285,7 +305,8 @@ def loaded_tails(
     load: str = LOADED,
 ) -> Figure:
     """Draw latency under load: complementary distributions of some modes."""
-    figure, (axes,) = _panels(1, 2.2, testbed)
+    figure, (axes,) = side_by_side(2.2, testbed, 1)
+    _count_trials(figure, run, _trials_of(run, part, modes, (load,)))
     samples = latencies(run, part, modes, load)
     if not samples:
         note_empty(axes, "not measured")
@@ -306,7 +327,8 @@ def distributions(
     names: Mapping[str, str] | None = None,
 ) -> Figure:
     """Draw complementary distributions of every mode, without load (thin lines) and with it."""
-    figure, (axes,) = _panels(1, 2.9, testbed)
+    figure, (axes,) = side_by_side(2.9, testbed, 1)
+    _count_trials(figure, run, _trials_of(run, part, modes, (IDLE, LOADED)))
     known = dict(_LABELS) | {"fifo": "best effort"} | dict(names or {})
     for load in (IDLE, LOADED):
         samples = latencies(run, part, modes, load)
@@ -333,8 +355,9 @@ def distributions(
 
 def over_time(run: Run, part: ShapingPart, testbed: str, load: str = LOADED) -> Figure:
     """Draw latency over the time of the first run, while its gates were enabled and disabled."""
-    figure, (axes,) = _panels(1, 2.2, testbed)
+    figure, (axes,) = side_by_side(2.2, testbed, 1)
     rows = run.rows(part.name, TOGGLED, load)
+    count_shown(figure, min(1, len(rows)), len(rows))
     if rows.empty:
         note_empty(axes, "not measured")
         return figure
@@ -393,10 +416,12 @@ def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
     shown = table if table.empty else table[table["ratio"].notna()]
     loads = {} if shown.empty else shown.groupby("part", sort=False)["load"].nunique().to_dict()
     parts = [str(part) for part, count in loads.items() if count == max(loads.values())]
-    figure, row = _panels(max(1, len(parts)), 2.0, testbed)
+    figure, row = side_by_side(2.0, testbed, max(1, len(parts)))
     if not parts:
         note_empty(row[0], "not measured" if table.empty else "too few frames")
         return figure
+    drawn = shown[shown["part"].isin(parts)]
+    count_shown(figure, _repetitions(drawn), _repetitions(table), "repetitions")
     for axes, part in zip(row, parts, strict=True):
         _ratios(axes, shown[shown["part"] == part])
         axes.set_title(part)
@@ -407,6 +432,10 @@ def mode_against_mode(table: pd.DataFrame, testbed: str) -> Figure:
     row[0].set_ylabel(f"{_LABELS[one]} / {_LABELS[other]}")
     _key(figure, row[0])
     return figure
+
+
+def _repetitions(table: pd.DataFrame) -> int:
+    return int(table.drop_duplicates(["part", "load"])["runs"].sum())
 
 
 def _ratios(axes: Axes, table: pd.DataFrame) -> None:
@@ -457,7 +486,8 @@ def latency_by_cycle(run: Run, testbed: str) -> Figure:
     A panel a quantile. Filled marks are of a talker that sends at the begin of each cycle's window,
     open ones of one whose sends are spread over it.
     """
-    figure, row = _panels(len(_BY_CYCLE_STATISTICS), 2.3, testbed)
+    figure, row = side_by_side(2.3, testbed, len(_BY_CYCLE_STATISTICS))
+    _count_trials(figure, run, _trials_by_cycle(run))
     points = _points_by_cycle(run)
     for axes, statistic in zip(row, _BY_CYCLE_STATISTICS, strict=True):
         for (mode, synchronised), found in points.items():
@@ -477,6 +507,12 @@ def latency_by_cycle(run: Run, testbed: str) -> Figure:
     row[0].set_ylabel("one-way latency (µs)")
     _key(figure, row[0], columns=2)
     return figure
+
+
+def _trials_by_cycle(run: Run) -> pd.DataFrame:
+    gated = [part.name for part in run.parts("end-station") if part.gates is not None]
+    chosen = run.trials["part"].isin(gated) & run.trials["mode"].isin(_BY_CYCLE_MODES)
+    return run.trials[chosen & (run.trials["load"] != IDLE)]
 
 
 def _points_by_cycle(

@@ -10,7 +10,7 @@ from tsnrepro.config.frer import HISTORY_LENGTH
 from tsnrepro.model.recovery import lost_before_start
 from tsnrepro.records.store import recorded_trials
 from tsnrepro.results.estimates import loss
-from tsnrepro.results.figures import COLOURS, loss_axis, new
+from tsnrepro.results.figures import COLOURS, count_shown, loss_axis, new
 from tsnrepro.results.results import Results
 from tsnrepro.results.testbed import settings_of
 
@@ -62,6 +62,7 @@ def _counters(recovery: dict[str, Any], sent: int, history_length: int) -> dict[
 def loss_by_count(trials: pd.DataFrame, testbed: str) -> Figure:
     """Draw the share of lost datagrams over the number of streams, a mark a trial."""
     figure, axes = new(2.2, testbed)
+    count_shown(figure, int((trials["sent"] > 0).sum()), len(trials))
     loads = sorted(trials["best_effort_mbps"].unique())
     for load, colour, marker in zip(loads, COLOURS.values(), "os", strict=False):
         group = trials[trials["best_effort_mbps"] == load]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from tsnrepro.config.base import CONFIGURATIONS
 from tsnrepro.experiments.studies.loss_analysis import by_level, varied
-from tsnrepro.results.figures import GREY, LABELS, MARKERS, STYLES, style
+from tsnrepro.results.figures import GREY, LABELS, MARKERS, SMALL_POINTS, STYLES, style
 
 _PAGE_INCHES = 7.16
 _PANELS_PER_ROW = 4
@@ -55,5 +55,6 @@ def effects(table: pd.DataFrame) -> Figure:
     grid[0, 0].set_ylabel("loss (%)")
     if factors:
         grid[0, 0].legend()
-    grid[0, columns - 1].set_title("model", loc="right", fontsize=6, color=GREY, pad=3)
+    note = f"model, {int(table['loss_percent'].notna().sum())} of {len(table)} trials"
+    grid[0, columns - 1].set_title(note, loc="right", fontsize=SMALL_POINTS, color=GREY, pad=3)
     return figure

@@ -24,7 +24,16 @@ from tsnrepro.experiments.studies.threshold_analysis import (
     pairs,
     shares,
 )
-from tsnrepro.results.figures import GREY, LABELS, MARKERS, STYLES, new, style
+from tsnrepro.results.figures import (
+    GREY,
+    LABELS,
+    MARKERS,
+    SMALL_POINTS,
+    STYLES,
+    count_shown,
+    new,
+    style,
+)
 from tsnrepro.stats.replication import median_over_runs
 
 _PAGE_INCHES = 7.16
@@ -56,7 +65,9 @@ def dependence(table: pd.DataFrame) -> Figure:
     for axes, payload in zip(panels[0], payloads, strict=True):
         _dependence_panel(axes, hosts[hosts["payload_bytes"] == payload], colours)
         axes.set_title(f"{frame_bytes(payload)}-byte frames", fontsize=8)
-    panels[0, -1].set_title("model", loc="right", fontsize=6, color=GREY, pad=3)
+    found = int(hosts["threshold_mbps"].notna().sum())
+    note = f"model, {found} of {len(hosts)} searches"
+    panels[0, -1].set_title(note, loc="right", fontsize=SMALL_POINTS, color=GREY, pad=3)
     panels[0, 0].set_ylabel("zero-loss threshold,\npayload (Mb/s)")
     handles = [
         Line2D([], [], color=colour, label=f"{buffer / 1024:,.0f} KiB")
@@ -130,6 +141,7 @@ def replication(table: pd.DataFrame) -> Figure:
     groups.pop("clean", None)
     labels = [_condition(name) for name in groups]
     figure, axes = new(2.5, "model")
+    count_shown(figure, 2 * len(paired), len(table), "searches")
     payloads = sorted(paired["payload_bytes"].unique())
     colours = dict(zip(payloads, sns.color_palette("colorblind", len(payloads)), strict=True))
     for position, rows in enumerate(groups.values()):
@@ -175,6 +187,7 @@ def _condition(name: str) -> str:
 def effects(table: pd.DataFrame) -> Figure:
     """Draw the share of variance that each factor explains: over seeds median and limits."""
     figure, axes = new(2.2, "model")
+    count_shown(figure, int(table["threshold_mbps"].notna().sum()), len(table), "searches")
     height = 0.38
     palette = sns.color_palette("colorblind")
     for number, (response, label) in enumerate(_RESPONSE_LABELS.items()):

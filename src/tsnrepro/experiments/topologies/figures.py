@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tsnrepro.experiments.topologies.analysis import full, low, with_topology
-from tsnrepro.results.figures import GREY, LABELS, mark_trials, new, note_empty
+from tsnrepro.results.figures import GREY, LABELS, count_shown, mark_trials, new, note_empty
 
 
 def latency_by_topology(trials: pd.DataFrame, testbed: str) -> Figure:
@@ -70,6 +70,7 @@ def _draw(axes: Axes, trials: pd.DataFrame, measured: str, expected: str) -> Non
         places = np.array([names.index(name) for name in own["topology"]]) + shift
         mark_trials(axes, configuration, places, own[measured])
         axes.hlines(own[expected], places - 0.14, places + 0.14, color=GREY, linewidth=0.9)
+    count_shown(axes.figure, int(trials[measured].notna().sum()), len(trials))
     labels = [name.replace("_cut", "\ncut").replace("_", " ") for name in names]
     axes.set_xticks(range(len(names)), labels)
 
