@@ -110,9 +110,17 @@ def stacked(
     height_inches: float, testbed: str, rows: int, **options: Any
 ) -> tuple[Figure, np.ndarray]:
     """Return an empty figure of panels above each other that names its testbed."""
-    figure, axes = panels(rows, 1, height_inches, **options)
-    axes[0, 0].set_title(testbed, loc="right", color=GREY, pad=3).set_gid(_TESTBED)
+    figure, axes = grid(height_inches, testbed, rows, 1, **options)
     return figure, axes[:, 0]
+
+
+def grid(
+    height_inches: float, testbed: str, rows: int, columns: int, **options: Any
+) -> tuple[Figure, np.ndarray]:
+    """Return an empty figure that names its testbed, and its panels, shape (rows, columns)."""
+    figure, axes = panels(rows, columns, height_inches, **options)
+    axes[0, -1].set_title(testbed, loc="right", color=GREY, pad=3).set_gid(_TESTBED)
+    return figure, axes
 
 
 def side_by_side(

@@ -25,6 +25,7 @@ from tsnrepro.results.figures import (
     SMALL_POINTS,
     count_shown,
     fill,
+    grid,
     log_scale,
     loss_axis,
     mark_published,
@@ -153,28 +154,38 @@ def frame_loss(table: pd.DataFrame, testbed: str) -> Figure:
     """Draw frame loss over the load that was offered, a panel a size, a mark a load.
 
     ``table`` is that of :func:`tsnrepro.experiments.rfc2544.analysis.loss_table`; sizes asked for
-    as payloads have panels of their own. Crosses are what fail-operational prints (tables 9A to
-    9C), its rates relative to the limit of the same payload. Points whose load the generator did
-    not reach are left out.
+    as payloads stand beside those of frames. Crosses are what fail-operational prints (tables 9A
+    to 9C), its rates relative to the limit of the same payload. Points whose load the generator
+    did not reach are left out.
     """
     count, table = len(table), offered(table)
     sizes = [s for s in sizes_of(table) if s.size_bytes in LOSS_SIZES and len(s.of(table))]
-    figure, panels = stacked(0.5 + 1.0 * max(1, len(sizes)), testbed, max(1, len(sizes)))
+    columns = [
+        own for kind in ("frame", "payload") if (own := [s for s in sizes if s.kind == kind])
+    ]
+    rows = max(map(len, columns), default=1)
+    figure, panels = grid(
+        0.7 + 0.95 * rows, testbed, rows, len(columns) or 1, sharex=True, sharey=True
+    )
     count_shown(figure, len(table), count)
     if not sizes:
-        note_empty(panels[0])
+        note_empty(panels[0, 0])
         return figure
-    for axes, size in zip(panels, sizes, strict=True):
-        _loss_panel(axes, size.of(table), size)
-        axes.set_xlim(0, 1.03 * max(100, table["offered_percent"].max()))
-        axes.tick_params(labelbottom=axes is panels[-1])
-    panels[-1].set_xlabel("offered load (% of the line's limit)")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
+    for column, own in zip(panels.T, columns, strict=True):
+        for axes in column[len(own) :]:
+            axes.set_axis_off()
+        for axes, size in zip(column, own, strict=False):
+            _loss_panel(axes, size.of(table), size)
+        column[len(own) - 1].tick_params(labelbottom=True)
+    panels[0, 0].set_xlim(0, 1.03 * max(100, table["offered_percent"].max()))
+    figure.supxlabel("offered load (% of the line's limit)", fontsize="medium")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
     return figure
 
 
 def _loss_panel(axes: Axes, table: pd.DataFrame, size: Size) -> None:
-    for configuration in LABELS:
+    # Control's open circles above FRER's squares: where nothing is lost, both are at one place.
+    for configuration in reversed(LABELS):
         group = table[table["configuration"] == configuration]
         # Loads above the line come out as one offered load: one mark for each target.
         loads = group.groupby(["procedure", "asked_percent"])[["offered_percent", "loss_percent"]]
