@@ -203,7 +203,7 @@ def test_a_report_in_korean_is_korean_and_as_accessible(simulated_run_folder, si
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         found = axe.run(page, options={"preload": False}).response["violations"]
         assert [(name, item["id"]) for item in found] == []
-    assert page.get_by_label("찾을 말").count(), "the script of the pages prints it"
+    assert page.get_by_label("검색어").count(), "the script of the pages prints it"
 
 
 def test_the_site_is_small(site):
