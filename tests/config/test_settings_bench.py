@@ -27,7 +27,7 @@ def test_a_bench_of_two_ports_has_one_path_and_one_of_four_has_two():
         ({"speed": 1000}, "speed.*Known keys.*link_rate_mbps"),
         ({"ports": PORTS | {"member": []}}, "ports.member.*Known keys of ports: talker, listener"),
         ({"ports": {"talker": ["enp3s0"]}}, "ports.listener: Field required"),
-        ({"ports": {"talker": ["a"], "listener": ["b", "c"]}}, "talker has 1 ports and listener 2"),
+        ({"ports": {"talker": ["a"], "listener": ["b", "c"]}}, "talker has 1 port and listener 2"),
         ({"ports": {"talker": ["a"], "listener": ["a"]}}, "a: a port is the talker's or"),
         ({"ports": {"talker": ["a", "a"], "listener": ["b", "c"]}}, "are the same"),
         ({"ports": {"talker": ["/dev/x"], "listener": ["b"]}}, "talker.0"),

@@ -48,7 +48,7 @@ def test_lost_and_unknown_packets_and_copies():
     found = read(sent, [(9, 3500), (3, 10), (7, 1900), (7, 1300)])
     assert found.latencies_us.tolist() == [0.3, 0.5]
     assert (found.sent, found.received, found.skipped_rows) == (3, 2, 1)
-    assert found.skipped == [("l.csv", "1 packets that the talker did not send")]
+    assert found.skipped == [("l.csv", "1 packet that the talker did not send")]
 
 
 def test_decimals_and_integers_are_joined_exactly():

@@ -198,7 +198,8 @@ def same_hosts(shells: Mapping[str, Shell]) -> list[str]:
     """
     roles: dict[str, list[str]] = {}
     for role, done in in_parallel(lambda role: shells[role].query(_IDENTITY), [*shells]).items():
-        roles.setdefault(role if done.exit_status else done.stdout, []).append(role)
+        known = not done.exit_status and done.stdout.strip()
+        roles.setdefault(known or role, []).append(role)
     return next((same for same in roles.values() if len(same) > 1), [])
 
 
