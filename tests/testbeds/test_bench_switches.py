@@ -233,7 +233,7 @@ def test_what_has_no_driver_is_here():
         ({"ports": {"talker": ["a"], "listener": ["b"]}}, "the n-th of one is cabled to"),
         ({"ports": {"talker": ["a", "d"], "listener": ["b", "c"]}}, "sw1 is cabled to one"),
         ({"switches": {"sw1": SWITCH, "sw2": SWITCH}}, "listener has 2 ports, and sw2"),
-        ({"switches": None}, "talker has 1 ports and listener 2"),
+        ({"switches": None}, "talker has 1 port and listener 2"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(changes, says):
