@@ -27,14 +27,18 @@ def disagreements(
     """
     results = papers.parents[1]
     measured = tsnrepro.load(campaign, results)
+    chosen = {*(experiments or measured.testbeds)}
     folders = {
-        name: results / testbed / campaign / name for name, testbed in measured.testbeds.items()
+        name: results / testbed / campaign / name
+        for name, testbed in measured.testbeds.items()
+        if name in chosen
     }
     claims = [
         claim for claim in load_claims(root() / "data/published/claims.yaml") if claim.measured
     ]
     judged = judge(claims, campaign, catalog(), load_measured_runs(folders))
-    loaded = measured.values.to_dict("index")
+    values = measured.values
+    loaded = values[values["experiment"].isin(chosen)].to_dict("index")
     return [
         f"{paper.name}: {text}"
         for paper in sorted(path.parent for path in papers.glob("*/provenance.json"))
