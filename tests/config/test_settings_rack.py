@@ -63,7 +63,7 @@ def test_the_example_is_the_published_network():
         (("hosts", "sw1", "driver"), "cisco", "does not match any of the expected tags"),
         (("hosts", "sw1", "host_port", "chip_port"), 9, "less than or equal to 8"),
         (("hosts", "sw1", "host_port", "device"), "eth1", "sw1 has one port twice"),
-        (("hosts", "sw2", "member_ports"), [{"device": "eth1", "chip_port": 1}], "2 ports in member_ports"),
+        (("hosts", "sw2", "member_ports"), [{"device": "eth1", "chip_port": 1}], "sw1 has 2 ports"),
         (("lease_minutes",), 0, "lease_minutes"),
         (
             ("ptp",),
