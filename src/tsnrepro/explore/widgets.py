@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from tsnrepro.common.counts import plural
 from tsnrepro.common.errors import TsnreproError
 from tsnrepro.config.registry import experiments
 from tsnrepro.explore import figures
@@ -230,7 +229,8 @@ def _raw(trial: RawTrial, output: str) -> list[Any]:
 def _first_rows(table: pd.DataFrame) -> list[Any]:
     """Return the beginning of a table, and how much of it is not shown."""
     further = len(table) - _MAX_ROWS
-    more = [widgets.HTML(f"<p>{plural(further, 'further row')}</p>")] if further > 0 else []
+    rows = "row" if further == 1 else "rows"
+    more = [widgets.HTML(f"<p>{further:,} further {rows}</p>")] if further > 0 else []
     return [table.head(_MAX_ROWS), *more]
 
 

@@ -14,8 +14,8 @@ from tsnrepro.results import numbers
 from tsnrepro.results.numbers import TEX, TEX_UNITS
 
 # The most trials that are listed in the appendix; provenance.json lists all.
-_KEYS_A_ROW = 12
 _MAX_LISTED_TRIALS = 6
+_KEYS_A_ROW = 12
 SHORT_SUM = 16
 _CELL_FIELDS = ("value", "printed", "unit", "origin", "qualifier")
 
@@ -108,9 +108,9 @@ class Provenance:
         ):
             label = f"{run}, {self.sources[source]}" if run and self.sources else run
             yield _group(items[0], label, self.commits[items[0].key])
-            known = [item for item in items if item.trials or item.value is not None]
-            yield from (_value(item) for item in sorted(known, key=lambda item: item.key))
-            yield from _unknown(item for item in items if item not in known)
+            by_key = sorted(items, key=lambda item: item.key)
+            yield from (_value(item) for item in by_key if _is_given(item))
+            yield from _unknown(item for item in by_key if not _is_given(item))
 
     def _source(self, key: str) -> int:
         """Return the number of the data source of a key."""
@@ -163,10 +163,14 @@ def _value(item: Result) -> str:
     )
 
 
+def _is_given(item: Result) -> bool:
+    return bool(item.trials) or item.value is not None
+
+
 def _unknown(items: Iterable[Result]) -> Iterable[str]:
     """Return values that no trial gives, several in a row: one each would fill pages."""
     keys: dict[str, list[str]] = {}
-    for item in sorted(items, key=lambda item: item.key):
+    for item in items:
         keys.setdefault(item.method, []).append(item.key)
     for method, named in keys.items():
         for first in range(0, len(named), _KEYS_A_ROW):

@@ -405,6 +405,7 @@ def _judged(claim: Claim, testbed: str, expression: str | None, scope: _Scope) -
 
 # What is beyond its limit by so many half widths is found in 80 % of campaigns, at 95 %.
 _REACH = 1 + 0.8416 / 1.96
+_OPEN, _TOO_FEW = "the numbers leave it open", "too few for the median's"
 _MORE = (2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 
 
@@ -428,9 +429,6 @@ def _what_would_decide(expression: str, scope: _Scope) -> str:
     if times is None:
         return f"{_OPEN}, and would with {_MORE[-1]} times the repetitions"
     return f"{_OPEN}: if the values are these, {times} times the repetitions decide it in 80 %"
-
-
-_OPEN, _TOO_FEW = "the numbers leave it open", "too few for the median's"
 
 
 def _decided(expression: str, scope: _Scope, narrowing: float) -> bool:
